@@ -50,12 +50,17 @@ export const refusalReasons = [
   "account_quota",
   "member_quota",
   "app_quota",
+  "tag_quota",
   "capacity",
 ] as const;
 export type RefusalReason = (typeof refusalReasons)[number];
+/** The names of quotas. A quota for one tag is a `tag_quota`, whatever its owner is. */
+export const quotaReasons = ["account_quota", "key_quota", "member_quota", "app_quota", "tag_quota"] as const;
+export type QuotaReason = (typeof quotaReasons)[number];
 
 /** The quota that refused a request, in machine-readable form. Amounts in USD, times in Unix seconds. */
 export interface SpentQuota {
+  reason: QuotaReason;
   owner: "account" | "key" | "member" | "app";
   unit: "requests" | "tokens" | "usd";
   limit: number;
@@ -74,6 +79,8 @@ export interface SpentQuota {
   /** Start of the quota's window; null if it starts with the next use. */
   starts_at: number | null;
   resets_at: number | null;
+  /** The people who can raise the quota, as words that follow "Ask". */
+  ask: string;
 }
 
 export interface GatewayErrorOptions {

@@ -233,10 +233,10 @@ export interface KeyStore {
   firstKey(environment: Environment): Promise<ApiKeyRecord | undefined>;
   /**
    * Lists API keys of an account and environment, newest first, beginning after the key `after`. With `personId`, lists
-   * only keys of this member.
+   * only keys of this member. With `madeBy`, lists only keys that this person or key made, and keys of this member.
    */
   listKeys(
-    filter: { accountId: string; environment: Environment; personId?: string },
+    filter: { accountId: string; environment: Environment; personId?: string; madeBy?: string | undefined },
     page: { after: string | undefined; limit: number },
   ): Promise<ApiKeyRecord[]>;
   insertKey(key: ApiKeyRecord, event: AuditEvent): Promise<void>;

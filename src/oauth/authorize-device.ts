@@ -64,6 +64,7 @@ export async function authorizeDevice(
       environment: client.environment,
       scopes,
       tools: null,
+      quotas: null,
       resources: resources.length > 0 ? resources : defaultResources(scopes),
       createdAt: origin.nowSeconds,
       expiresAt: origin.nowSeconds + lifeSeconds,

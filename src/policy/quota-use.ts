@@ -1,6 +1,7 @@
 // Usage of quotas with a window and of monthly quotas, in the form of the API.
 import { calendarMonthOf } from "../base/calendar-month.ts";
 import { usdOf } from "../base/money.ts";
+import { quotaReason, whomToAsk } from "../domain/limits/limit-refusal.ts";
 import type { LimitStore, Quota, QuotaUse } from "../domain/limits/limits.ts";
 import type { Period } from "../domain/limits/quota-rules.ts";
 import type { UsedQuotas } from "../wire/quotas.ts";
@@ -45,7 +46,7 @@ function amountsOf(quota: Quota, use: QuotaUse, period: Period | undefined): Use
     if (amount === null) return [];
     return [
       {
-        ...{ owner: called ?? owner, owner_id: ownerId, unit },
+        ...{ reason: quotaReason(quota), owner: called ?? owner, owner_id: ownerId, unit },
         // The remainder is computed from whole numbers, not from two fractions of a dollar.
         ...{ amount: shown(amount), used: shown(used), left: shown(Math.max(0, amount - used)) },
         ...{ per: window?.per ?? "month", window: window?.kind ?? "calendar" },
@@ -53,6 +54,7 @@ function amountsOf(quota: Quota, use: QuotaUse, period: Period | undefined): Use
         models: filter?.models ? [...filter.models] : null,
         tag: filter?.tag ?? null,
         hard_stop: stop,
+        ask: whomToAsk(quota),
       },
     ];
   });

@@ -172,6 +172,18 @@ const keyMembers = {
 } as const;
 const secret = z.string().describe("The API key. It is shown only in this response and is not stored.");
 
+export const revokeKeysRequest = z
+  .object({ made_by: z.string().min(1).max(100).describe("Id of the person or key that made the keys.") })
+  .meta({ id: "RevokeKeysRequest" });
+export const revokedKeysShape = z
+  .object({
+    object: z.literal("api_key.revoked"),
+    made_by: z.string(),
+    revoked: z.array(z.string()).describe("Ids of the keys that this request ended."),
+    kept: z.array(z.string()).describe("Ids of keys that the caller may not revoke, such as an operator's."),
+  })
+  .meta({ id: "RevokedKeys" });
+
 export const keyShape = z.object(keyMembers).meta({ id: "ApiKey" });
 export const keyDetailsShape = z
   .object({ ...keyMembers, quotas_used: usedQuotas.describe("Usage of each of `quotas`.") })

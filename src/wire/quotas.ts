@@ -1,6 +1,6 @@
 // Shapes of quotas per window on the wire: as given, and with their use.
 import { z } from "zod";
-import type { SpentQuota } from "../base/errors.ts";
+import { quotaReasons, type SpentQuota } from "../base/errors.ts";
 import {
   maxQuotaModels,
   maxQuotas,
@@ -58,8 +58,14 @@ export function rulesOnWire(rules: readonly QuotaRule[]): z.infer<typeof shownQu
   }));
 }
 
+const reason = z
+  .enum(quotaReasons)
+  .describe("Name of the quota. A quota for one tag is a `tag_quota`, whatever its owner is.");
+const ask = z.string().describe("People who can raise the quota, such as `an owner or admin of the account`.");
+
 export const usedQuotas = z.array(
   z.object({
+    reason,
     owner: z
       .enum(["account", "key", "member", "app"])
       .describe("Owner of the quota. For a key it can also be a key that created it, for a login the member."),
@@ -75,11 +81,13 @@ export const usedQuotas = z.array(
     hard_stop: hardStop,
     starts_at: unixSeconds.nullable().describe("null: the window begins with the next use."),
     resets_at: unixSeconds.nullable(),
+    ask,
   }),
 );
 /** The quota that refused a request. */
 export const spentQuota = z
   .object({
+    reason,
     owner: z.enum(["account", "key", "member", "app"]),
     unit,
     limit: z.number(),
@@ -92,6 +100,7 @@ export const spentQuota = z
     tag: tag.nullable().describe("null: requests with any tags."),
     starts_at: unixSeconds.nullable(),
     resets_at: unixSeconds.nullable().describe("null: no window has begun, so waiting does not help."),
+    ask,
   })
   .describe("Quota that refused the request. Only with `insufficient_quota`.") satisfies z.ZodType<SpentQuota>;
 export type UsedQuotas = z.infer<typeof usedQuotas>;

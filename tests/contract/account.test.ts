@@ -107,6 +107,7 @@ describe("GET /v1/account", () => {
     const admission = await limits.admit(set, ask);
     if ("lease" in admission) admission.lease.settle(30, 100_000_001);
     const month = { per: "month", window: "calendar", starts_at: september, resets_at: october };
+    const ofAccount = { reason: "account_quota", ask: "an operator of this server" };
     expect(access("/v1/limits")).toBe("chat:write");
     expect(await get("/v1/limits")).toEqual({
       object: "limits",
@@ -118,16 +119,17 @@ describe("GET /v1/account", () => {
       quotas: [
         {
           ...{ owner: "account", owner_id: "acct_1", unit: "tokens", amount: 1_000, used: 1_200, left: 0 },
-          ...{ ...month, models: null, tag: null, hard_stop: false },
+          ...{ ...month, models: null, tag: null, hard_stop: false, ...ofAccount },
         },
         {
           ...{ owner: "account", owner_id: "acct_1", unit: "usd", amount: 0.5, used: 0.250_000_001 },
-          ...{ left: 0.249_999_999, ...month, models: null, tag: null, hard_stop: false },
+          ...{ left: 0.249_999_999, ...month, models: null, tag: null, hard_stop: false, ...ofAccount },
         },
         {
           ...{ owner: "key", owner_id: "key_1", unit: "usd", amount: 0.3, used: 0.100_000_001, left: 0.199_999_999 },
           ...{ per: "day", window: "calendar", models: ["m*"], tag: null, hard_stop: false },
           ...{ starts_at: september + 86_400, resets_at: september + 172_800 },
+          ...{ reason: "key_quota", ask: "the owner of the key" },
         },
       ],
     });

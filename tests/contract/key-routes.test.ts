@@ -442,10 +442,12 @@ describe("quotas of a key", () => {
       {
         ...{ owner: "key", owner_id: body.id, unit: "requests", amount: 100, used: 2, per: "5h", window: "rolling" },
         ...{ left: 98, models: null, tag: null, hard_stop: false, starts_at: now - 60, resets_at: now - 60 + 18_000 },
+        ...{ reason: "key_quota", ask: "the owner of the key" },
       },
       {
         ...{ owner: "key", owner_id: body.id, unit: "usd", amount: 2.5, used: 0.4, per: "week", window: "calendar" },
         ...{ left: 2.1, models: ["gpt-*"], tag: null, hard_stop: true, starts_at: monday, resets_at: monday + 604_800 },
+        ...{ reason: "key_quota", ask: "the owner of the key" },
       },
     ]);
     const changed = await call("PATCH", `/v1/keys/${body.id}`, { quotas: [{ ...shown[0], amount: 50 }] });

@@ -150,6 +150,15 @@ test("lets the streams of other callers go on when a key is suspended", async ()
   for (const text of await Promise.all(others)) expect(text).toContain("[DONE]");
 });
 
+test("lets only the operators' endpoint resume a key that an operator suspended", async () => {
+  const made = await olga.ask("/v1/keys", { method: "POST", body: { name: "Abused", scopes } });
+  await olga.ask(`/v1/admin/keys/${made["id"]}/suspend`, { method: "POST" });
+  expect((await olga.request(`/v1/keys/${made["id"]}/resume`, { method: "POST" })).status).toBe(403);
+  expect(await olga.ask(`/v1/keys/${made["id"]}/suspend`, { method: "POST" })).toMatchObject({ status: "suspended" });
+  await olga.ask(`/v1/admin/keys/${made["id"]}/resume`, { method: "POST" });
+  expect(await olga.ask(`/v1/keys/${made["id"]}`)).toMatchObject({ status: "active" });
+});
+
 test("refuses to suspend the last operator or oneself", async () => {
   const { id } = (await olga.ask("/v1/session"))["person"] as { id: string };
   const answer = await olga.request(`/v1/admin/people/${id}/suspend`, { method: "POST" });
@@ -162,3 +171,21 @@ async function otherAccount(): Promise<{ account: string; key: string; keyId: st
   const made = await olga.ask(`/v1/admin/accounts/${id}/keys`, { method: "POST", body });
   return { account: id, key: String(made["key"]), keyId: String(made["id"]) };
 }
+
+test("lists and revokes all keys that a person made in the account, and keeps those of others", async () => {
+  const bob = await invite(olga, { person: { ...ada, email: "bob@example.test", name: "Bob" } });
+  const { id } = (await bob.ask("/v1/session"))["person"] as { id: string };
+  const make = async (browser: Browser, name: string) =>
+    (await browser.ask("/v1/keys", { method: "POST", body: { name, scopes } })) as { id: string; key: string };
+  const made = [await make(bob, "One"), await make(bob, "Two")];
+  const other = await make(olga, "Other");
+  const listed = (await olga.ask(`/v1/keys?made_by=${id}`))["data"] as { id: string }[];
+  expect(listed.map((key) => key.id).sort()).toEqual(made.map((key) => key.id).sort());
+  const ended = await olga.ask("/v1/keys/revoke", { method: "POST", body: { made_by: id } });
+  expect((ended["revoked"] as string[]).sort()).toEqual(made.map((key) => key.id).sort());
+  for (const { key } of made)
+    await until(async () => Bun.deepEquals(await statusesOf(key), [401, 401]), "ended", boundMs);
+  expect(await statusesOf(other.key)).toEqual([200, 200]);
+  expect((await bob.request("/v1/keys/revoke", { method: "POST", body: { made_by: other.id } })).status).toBe(200);
+  expect(await statusesOf(other.key)).toEqual([200, 200]);
+});

@@ -147,10 +147,11 @@ test("refuses a spent quota with 403, its name and reset in text and data, and n
   expect(await refused.json()).toEqual({
     error: {
       message:
-        "This request is more than the quota of the account for upstream-* per 5 hours has left: 1 request of 1 request are used since 2026-11-29T23:59:48Z. The quota resets at 2026-11-30T04:59:48Z.",
+        "This request is more than the quota of the account for upstream-* per 5 hours has left: 1 request of 1 request are used since 2026-11-29T23:59:48Z. The quota resets at 2026-11-30T04:59:48Z. Ask an operator of this server for more.",
       ...{ type: "insufficient_quota", code: "insufficient_quota" },
     },
     quota: {
+      ...{ reason: "account_quota", ask: "an operator of this server" },
       ...{ owner: "account", unit: "requests", limit: 1, used: 1, reserved: 0, needed: 1, per: "5h" },
       ...{ window: "rolling", models: ["upstream-*"], tag: null, starts_at: begin, resets_at: begin + 18_000 },
     },

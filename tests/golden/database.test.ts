@@ -156,12 +156,27 @@ describe.serial("stored accounts, keys and people", () => {
   };
   const code: AuthorizationCode = {
     ...{ digest: "d4", appId: "app_1", personId: "usr_1", accountId: "acct_1", membershipId: "mbr_1" },
-    ...{ environment: "live", scopes: ["tools:use"], tools: ["files"], resources: ["/mcp"], redirectUri: "r" },
+    ...{
+      environment: "live",
+      scopes: ["tools:use"],
+      tools: ["files"],
+      quotas: [quota],
+      resources: ["/mcp"],
+      redirectUri: "r",
+    },
     ...{ codeChallenge: "c", createdAt: at, expiresAt: later, grantId: null },
   };
   const device: DeviceCode = {
     ...{ digest: "d5", userCode: "ABCDEFGH", appId: "app_1", environment: "live", scopes: ["tools:use"] },
-    ...{ tools: ["files"], resources: ["/mcp"], createdAt: at, expiresAt: later, intervalSeconds: 5, polledAt: null },
+    ...{
+      tools: ["files"],
+      quotas: [quota],
+      resources: ["/mcp"],
+      createdAt: at,
+      expiresAt: later,
+      intervalSeconds: 5,
+      polledAt: null,
+    },
     ...{ state: "pending", personId: null, accountId: null, membershipId: null, grantId: null },
   };
 

@@ -162,6 +162,7 @@ export async function startAuthorizeServer() {
           environment: "live",
           resources: ["/v1"],
           tools: null,
+          quotas: null,
         },
         ...{ scopes: ["chat:write"], createdAt: now, expiresAt: now + 600, intervalSeconds: 5, polledAt: null },
         ...{ state: "pending", personId: null, accountId: null, membershipId: null, grantId: null },

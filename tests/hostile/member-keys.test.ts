@@ -55,6 +55,8 @@ const onOneKey = (id: string): readonly [method: string, path: string, body?: un
   ["GET", `/v1/keys/${id}/usage`],
   ["PATCH", `/v1/keys/${id}`, { name: "Mine now" }],
   ["POST", `/v1/keys/${id}/rotate`, {}],
+  ["POST", `/v1/keys/${id}/suspend`],
+  ["POST", `/v1/keys/${id}/resume`],
   ["DELETE", `/v1/keys/${id}`],
 ];
 

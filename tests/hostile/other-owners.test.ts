@@ -174,6 +174,8 @@ test("hides keys and usage of other owners", async () => {
       ["", "PATCH", { name: "mine" }],
       ["", "DELETE", undefined],
       ["/rotate", "POST", {}],
+      ["/suspend", "POST", undefined],
+      ["/resume", "POST", undefined],
       ["/usage", "GET", undefined],
     ] as const) {
       const theirs = await as(mine, `/v1/keys/${other.keyId}${path}`, method, body);
@@ -181,6 +183,8 @@ test("hides keys and usage of other owners", async () => {
       const none = await as(mine, `/v1/keys/${never}${path}`, method, body);
       expect(theirs.text.replaceAll(other.keyId, "ID")).toBe(none.text.replaceAll(never, "ID"));
     }
+    const ended = await as(mine, "/v1/keys/revoke", "POST", { made_by: other.keyId });
+    expect(JSON.parse(ended.text)).toMatchObject({ revoked: [], kept: [] });
     const listed = await as(mine, "/v1/keys?limit=100");
     expect(listed.text).not.toContain(`${mark}-${other.name}`);
     // Ids are ordered by time: whose id it is after makes no difference to what is shown.

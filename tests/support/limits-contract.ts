@@ -351,10 +351,10 @@ export function limitsContract({ open, schedules }: LimitsContractOptions): void
       const error = await refusal(limits.admit(set, reserve(9, { minTokens: 4 })));
       expect(error).toMatchObject({ code: "insufficient_quota", shouldRetry: false });
       expect(error.message).toBe(
-        "This request needs at least 4 tokens, more than the monthly quota of the account has left: 995 tokens of 1,000 tokens are used in 2026-11 (UTC), and 3 tokens are set aside for running requests. The quota resets at 2026-12-01T00:00:00Z.",
+        "This request needs at least 4 tokens, more than the monthly quota of the account has left: 995 tokens of 1,000 tokens are used in 2026-11 (UTC), and 3 tokens are set aside for running requests. The quota resets at 2026-12-01T00:00:00Z. Ask an operator of this server for more.",
       );
       expect((await refusal(limits.admit(set, reserve(1, { minNanoUsd: 1_000_001 })))).message).toBe(
-        "This request needs at least 0.001000001 USD, more than the monthly quota of the account has left: 4.999 USD of 5.00 USD are used in 2026-11 (UTC). The quota resets at 2026-12-01T00:00:00Z.",
+        "This request needs at least 0.001000001 USD, more than the monthly quota of the account has left: 4.999 USD of 5.00 USD are used in 2026-11 (UTC). The quota resets at 2026-12-01T00:00:00Z. Ask an operator of this server for more.",
       );
     });
 

@@ -132,6 +132,7 @@ export async function startOAuth() {
             environment: "live",
             scopes: ["chat:write", "models:read"],
             tools: null,
+            quotas: null,
             redirectUri,
             codeChallenge: challenge,
           },
@@ -146,7 +147,7 @@ export async function startOAuth() {
     decide(code: DeviceCode, state: "approved" | "denied") {
       const { appId, environment, scopes } = code;
       const authorization = {
-        ...{ appId, environment, scopes, tools: null },
+        ...{ appId, environment, scopes, tools: null, quotas: null },
         ...{ personId: "usr_1", accountId, membershipId: "mbr_1" },
       };
       const decision = state === "denied" ? { state } : { state, authorization };

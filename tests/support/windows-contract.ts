@@ -131,9 +131,10 @@ export function windowsContract({ open }: Pick<LimitsContractOptions, "open">): 
       const error = await refusal(ask(30));
       expect(error).toMatchObject({ code: "insufficient_quota", shouldRetry: false, refusal: "member_quota" });
       expect(error.message).toBe(
-        "This request needs at least 30 tokens, more than the quota of the member for claude-*, gpt-6.1-sol per 5 hours has left: 70 tokens of 100 tokens are used since 2026-11-20T10:30:00Z, and 10 tokens are set aside for running requests. The quota resets at 2026-11-20T15:30:00Z.",
+        "This request needs at least 30 tokens, more than the quota of the member for claude-*, gpt-6.1-sol per 5 hours has left: 70 tokens of 100 tokens are used since 2026-11-20T10:30:00Z, and 10 tokens are set aside for running requests. The quota resets at 2026-11-20T15:30:00Z. Ask an owner or admin of the account for more.",
       );
       expect(error.quota).toEqual({
+        ...{ reason: "member_quota", ask: "an owner or admin of the account" },
         ...{ owner: "member", unit: "tokens", limit: 100, used: 70, reserved: 10, needed: 30 },
         ...{ per: "5h", window: "rolling", models, tag: null, starts_at: begin, resets_at: begin + 18_000 },
       });
@@ -246,7 +247,7 @@ export function windowsContract({ open }: Pick<LimitsContractOptions, "open">): 
       const set = withWindows(windowQuota({ unit: "usd", amount: 1, per: "5h", window: "rolling" }));
       const error = await refusal(limits.admit(set, reserve(1, { minNanoUsd: 2e9 })));
       expect(error.quota).toMatchObject({ unit: "usd", limit: 1, used: 0, needed: 2, resets_at: null });
-      expect(error.message).toEndWith("0.00 USD of 1.00 USD are used. Waiting does not help.");
+      expect(error.message).toContain("0.00 USD of 1.00 USD are used. Waiting does not help. Ask ");
     });
 
     test("finds usage again after the clock jumped and came back, and keeps a rolling window's length", async () => {

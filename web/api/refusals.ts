@@ -68,6 +68,12 @@ export const refusalWords: Readonly<Record<RefusalReason, Words>> = {
     todo: "Raise or remove the quota under Apps, Apps I allowed, or wait until it resets.",
     place: { title: "Apps", path: "/apps" },
   },
+  tag_quota: {
+    title: "Quota of a tag",
+    why: "The requests with one tag have used up the quota for this tag.",
+    todo: "Ask the owner of the quota for more, send requests with another tag, or wait until the quota resets.",
+    place: atLimits,
+  },
   capacity: {
     title: "All model servers were busy",
     why: "Every server of the model was busy, and the request waited too long.",

@@ -975,6 +975,8 @@ export interface Shapes {
   UpdateKeyRequest?: UpdateKeyRequest;
   RotateKeyRequest?: RotateKeyRequest;
   RotatedApiKey?: RotatedApiKey;
+  RevokeKeysRequest?: RevokeKeysRequest;
+  RevokedKeys?: RevokedKeys;
   CreateWebhookRequest?: CreateWebhookRequest;
   WebhookWithSecret?: WebhookWithSecret;
   WebhookSecret?: WebhookSecret;
@@ -1189,6 +1191,10 @@ export interface Error {
    * Quota that refused the request. Only with `insufficient_quota`.
    */
   quota?: {
+    /**
+     * Name of the quota. A quota for one tag is a `tag_quota`, whatever its owner is.
+     */
+    reason: "account_quota" | "key_quota" | "member_quota" | "app_quota" | "tag_quota";
     owner: "account" | "key" | "member" | "app";
     /**
      * Unit of the amount. `usd` is counted by the prices of the models.
@@ -1225,6 +1231,10 @@ export interface Error {
      * null: no window has begun, so waiting does not help.
      */
     resets_at: number | null;
+    /**
+     * People who can raise the quota, such as `an owner or admin of the account`.
+     */
+    ask: string;
   };
 }
 export interface AnthropicError {
@@ -1249,6 +1259,10 @@ export interface AnthropicError {
    * Quota that refused the request. Only with `insufficient_quota`.
    */
   quota?: {
+    /**
+     * Name of the quota. A quota for one tag is a `tag_quota`, whatever its owner is.
+     */
+    reason: "account_quota" | "key_quota" | "member_quota" | "app_quota" | "tag_quota";
     owner: "account" | "key" | "member" | "app";
     /**
      * Unit of the amount. `usd` is counted by the prices of the models.
@@ -1285,6 +1299,10 @@ export interface AnthropicError {
      * null: no window has begun, so waiting does not help.
      */
     resets_at: number | null;
+    /**
+     * People who can raise the quota, such as `an owner or admin of the account`.
+     */
+    ask: string;
   };
   request_id: string;
 }
@@ -4426,6 +4444,7 @@ export interface Overview {
       | "account_quota"
       | "member_quota"
       | "app_quota"
+      | "tag_quota"
       | "capacity";
     requests: number;
     /**
@@ -4544,6 +4563,10 @@ export interface AccountOverview {
    */
   quotas: {
     /**
+     * Name of the quota. A quota for one tag is a `tag_quota`, whatever its owner is.
+     */
+    reason: "account_quota" | "key_quota" | "member_quota" | "app_quota" | "tag_quota";
+    /**
      * Owner of the quota. For a key it can also be a key that created it, for a login the member.
      */
     owner: "account" | "key" | "member" | "app";
@@ -4589,6 +4612,10 @@ export interface AccountOverview {
      */
     starts_at: number | null;
     resets_at: number | null;
+    /**
+     * People who can raise the quota, such as `an owner or admin of the account`.
+     */
+    ask: string;
   }[];
   /**
    * True to store chat completions of requests that do not set `store`.
@@ -5012,6 +5039,7 @@ export interface Refusal {
     | "account_quota"
     | "member_quota"
     | "app_quota"
+    | "tag_quota"
     | "capacity";
   requests: number;
   /**
@@ -5456,6 +5484,10 @@ export interface Limits {
    */
   quotas: {
     /**
+     * Name of the quota. A quota for one tag is a `tag_quota`, whatever its owner is.
+     */
+    reason: "account_quota" | "key_quota" | "member_quota" | "app_quota" | "tag_quota";
+    /**
      * Owner of the quota. For a key it can also be a key that created it, for a login the member.
      */
     owner: "account" | "key" | "member" | "app";
@@ -5501,6 +5533,10 @@ export interface Limits {
      */
     starts_at: number | null;
     resets_at: number | null;
+    /**
+     * People who can raise the quota, such as `an owner or admin of the account`.
+     */
+    ask: string;
   }[];
 }
 export interface TierOverviewList {
@@ -5933,6 +5969,10 @@ export interface ApiKeyDetails {
    */
   quotas_used: {
     /**
+     * Name of the quota. A quota for one tag is a `tag_quota`, whatever its owner is.
+     */
+    reason: "account_quota" | "key_quota" | "member_quota" | "app_quota" | "tag_quota";
+    /**
      * Owner of the quota. For a key it can also be a key that created it, for a login the member.
      */
     owner: "account" | "key" | "member" | "app";
@@ -5978,6 +6018,10 @@ export interface ApiKeyDetails {
      */
     starts_at: number | null;
     resets_at: number | null;
+    /**
+     * People who can raise the quota, such as `an owner or admin of the account`.
+     */
+    ask: string;
   }[];
 }
 /**
@@ -6153,6 +6197,24 @@ export interface RotatedApiKey {
    * Id of the rotated key.
    */
   replaces: string;
+}
+export interface RevokeKeysRequest {
+  /**
+   * Id of the person or key that made the keys.
+   */
+  made_by: string;
+}
+export interface RevokedKeys {
+  object: "api_key.revoked";
+  made_by: string;
+  /**
+   * Ids of the keys that this request ended.
+   */
+  revoked: string[];
+  /**
+   * Ids of keys that the caller may not revoke, such as an operator's.
+   */
+  kept: string[];
 }
 export interface CreateWebhookRequest {
   /**
@@ -7003,6 +7065,10 @@ export interface AuthorizationDetails {
    */
   quotas_used: {
     /**
+     * Name of the quota. A quota for one tag is a `tag_quota`, whatever its owner is.
+     */
+    reason: "account_quota" | "key_quota" | "member_quota" | "app_quota" | "tag_quota";
+    /**
      * Owner of the quota. For a key it can also be a key that created it, for a login the member.
      */
     owner: "account" | "key" | "member" | "app";
@@ -7048,6 +7114,10 @@ export interface AuthorizationDetails {
      */
     starts_at: number | null;
     resets_at: number | null;
+    /**
+     * People who can raise the quota, such as `an owner or admin of the account`.
+     */
+    ask: string;
   }[];
 }
 /**
@@ -7536,6 +7606,10 @@ export interface MemberDetails {
    */
   quotas_used: {
     /**
+     * Name of the quota. A quota for one tag is a `tag_quota`, whatever its owner is.
+     */
+    reason: "account_quota" | "key_quota" | "member_quota" | "app_quota" | "tag_quota";
+    /**
      * Owner of the quota. For a key it can also be a key that created it, for a login the member.
      */
     owner: "account" | "key" | "member" | "app";
@@ -7581,6 +7655,10 @@ export interface MemberDetails {
      */
     starts_at: number | null;
     resets_at: number | null;
+    /**
+     * People who can raise the quota, such as `an owner or admin of the account`.
+     */
+    ask: string;
   }[];
 }
 /**
@@ -8139,6 +8217,10 @@ export interface AccountDetails {
        */
       windows: {
         /**
+         * Name of the quota. A quota for one tag is a `tag_quota`, whatever its owner is.
+         */
+        reason: "account_quota" | "key_quota" | "member_quota" | "app_quota" | "tag_quota";
+        /**
          * Owner of the quota. For a key it can also be a key that created it, for a login the member.
          */
         owner: "account" | "key" | "member" | "app";
@@ -8184,6 +8266,10 @@ export interface AccountDetails {
          */
         starts_at: number | null;
         resets_at: number | null;
+        /**
+         * People who can raise the quota, such as `an owner or admin of the account`.
+         */
+        ask: string;
       }[];
     }[];
   };
@@ -8704,6 +8790,7 @@ export interface RefusalOfAnyAccount {
     | "account_quota"
     | "member_quota"
     | "app_quota"
+    | "tag_quota"
     | "capacity";
   requests: number;
   /**

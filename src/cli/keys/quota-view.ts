@@ -25,6 +25,8 @@ export const usedQuota = z.object({
   models: z.array(z.string()).nullish(),
   tag: z.string().nullish(),
   resets_at: z.number().nullish(),
+  reason: z.string().nullish(),
+  ask: z.string().nullish(),
 });
 type UsedQuota = z.infer<typeof usedQuota>;
 

@@ -5,7 +5,7 @@ import { barOf, quotaWords, usedQuota } from "../keys/quota-view.ts";
 import { understood } from "../login/api-request.ts";
 import { serverCommand } from "../login/server-command.ts";
 import { formatCount, formatTimeAndRelative, formatUsd } from "../terminal/figures.ts";
-import { formatFacts } from "../terminal/terminal.ts";
+import { formatFacts, printable } from "../terminal/terminal.ts";
 import { rate, rateText } from "./rate-view.ts";
 
 export const limitsShape = z.object({
@@ -35,7 +35,10 @@ export const limitsCommand = serverCommand({
       terminal.print(formatFacts(facts, terminal.out));
       terminal.print("");
       if (limits.quotas.length === 0) return terminal.print("  No quota holds for this key.");
-      return printRows(terminal, limits.quotas, columnsOf(terminal.unicode, nowSeconds), ["USED", "LEFT"]);
+      printRows(terminal, limits.quotas, columnsOf(terminal.unicode, nowSeconds), ["USED", "LEFT"]);
+      for (const { reason, ask, amount, used } of limits.quotas) {
+        if (used >= amount && reason && ask) terminal.print(`  ${reason} is used up. Ask ${printable(ask)} for more.`);
+      }
     };
     return { json: raw, show };
   },

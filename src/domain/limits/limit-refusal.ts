@@ -1,5 +1,5 @@
 // The errors that clients get if a limit or quota refuses a request.
-import { GatewayError, type RefusalReason, type SpentQuota } from "../../base/errors.ts";
+import { GatewayError, type QuotaReason, type RefusalReason, type SpentQuota } from "../../base/errors.ts";
 import { usdOf, usdText } from "../../base/money.ts";
 import type { Quota, RateLimit } from "./limits.ts";
 import { type Period, spanText } from "./quota-rules.ts";
@@ -53,9 +53,28 @@ export function quotaRefusal(quota: Quota, period: Period | undefined, shortage:
     unit === "requests" || needed === 0 ? "This request is" : `This request needs at least ${shown(unit, needed)},`;
   return new GatewayError(
     "insufficient_quota",
-    `${asked} more than ${nameOf(quota)} has left: ${shown(unit, used)} of ${shown(unit, limit)} are used${when(quota, period)}${running}.${reset(period)}`,
-    { shouldRetry: false, refusal: `${quota.called ?? quota.owner}_quota`, quota: spentQuota(quota, period, shortage) },
+    `${asked} more than ${nameOf(quota)} has left: ${shown(unit, used)} of ${shown(unit, limit)} are used${when(quota, period)}${running}.${reset(period)} Ask ${whomToAsk(quota)} for more.`,
+    { shouldRetry: false, refusal: quotaReason(quota), quota: spentQuota(quota, period, shortage) },
   );
+}
+
+type Named = Pick<Quota, "owner" | "called" | "filter">;
+
+/** Returns the name by which errors, figures and pages refer to a quota. */
+export function quotaReason({ owner, called, filter }: Named): QuotaReason {
+  return filter?.tag === undefined ? `${called ?? owner}_quota` : "tag_quota";
+}
+
+const raisers = {
+  account: "an operator of this server",
+  key: "the owner of the key",
+  member: "an owner or admin of the account",
+  app: "the person who allowed the app",
+} as const;
+
+/** Returns the people who can raise the quota. */
+export function whomToAsk({ owner, called }: Named): string {
+  return raisers[called ?? owner];
 }
 
 function nameOf({ owner, called, window, filter }: Quota): string {
@@ -85,6 +104,7 @@ function spentQuota(quota: Quota, period: Period | undefined, shortage: QuotaSho
   const usd = shortage.unit === "nanoUsd";
   const figure = (amount: number) => (usd ? usdOf(amount) : amount);
   return {
+    reason: quotaReason(quota),
     owner: quota.called ?? quota.owner,
     unit: shortage.unit === "nanoUsd" ? "usd" : shortage.unit,
     limit: figure(shortage.limit),
@@ -97,6 +117,7 @@ function spentQuota(quota: Quota, period: Period | undefined, shortage: QuotaSho
     tag: filter?.tag ?? null,
     starts_at: period?.start ?? null,
     resets_at: period?.end ?? null,
+    ask: whomToAsk(quota),
   };
 }
 

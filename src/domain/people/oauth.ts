@@ -19,6 +19,8 @@ export interface Authorization {
   scopes: readonly Scope[];
   /** The tools that the person allowed, in the syntax of `ToolAccess`. Null means all that the person may use. */
   tools: readonly string[] | null;
+  /** The quotas that the person set for the app. Null keeps those of earlier grants. */
+  quotas: readonly QuotaRule[] | null;
 }
 
 /** The resources (RFC 8707) for which a token is valid, as URL paths. */
@@ -72,6 +74,8 @@ export interface DeviceCode extends Targeted {
   scopes: readonly Scope[];
   /** The tools that the person chose when they approved. Null means all tools, or that nobody has approved yet. */
   tools: readonly string[] | null;
+  /** The quotas that the person set when they approved. Null means none. */
+  quotas: readonly QuotaRule[] | null;
   createdAt: number;
   expiresAt: number;
   /** Seconds between two polls. Each poll that comes too early adds 5. */
@@ -176,7 +180,7 @@ export interface OAuthStore {
   listAllowedApps(personId: string, nowSeconds: number): Promise<AllowedApp[]>;
   /** Returns the scopes and tools that the person's grants already allow the app in this account. */
   allowedBefore(
-    authorization: Omit<Authorization, "scopes" | "tools">,
+    authorization: Omit<Authorization, "scopes" | "tools" | "quotas">,
     nowSeconds: number,
   ): Promise<Pick<AllowedApp, "scopes" | "tools">>;
   /**

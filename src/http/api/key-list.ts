@@ -28,6 +28,9 @@ export const keyQuery = z.object({
     .enum(keyStatuses)
     .optional()
     .meta({ description: `one of ${keyStatuses.join(", ")}` }),
+  made_by: z.string().min(1).max(100).optional().meta({
+    description: "id of a person or key: only keys that they made, and a member's own keys",
+  }),
 });
 export const keyList = listOf(keyShape, "ApiKeyList");
 
@@ -38,14 +41,14 @@ type Keys = Pick<KeyStore, "findChainById" | "listKeys">;
  * `last_id` is the last key that was checked.
  */
 export async function keysPage(
-  { limit, after, search, status }: z.output<typeof keyQuery>,
+  { limit, after, search, status, made_by: madeBy }: z.output<typeof keyQuery>,
   principal: Principal,
   { keys, clock }: { keys: Keys; clock: Clock },
 ): Promise<ListPage<KeyWire>> {
   if (after !== undefined) await requireCursor(after, principal, keys);
   const toWireHere = wireOf(keys, clock.nowSeconds());
   if (search === undefined && status === undefined) {
-    const records = await keys.listKeys(cursorOf(principal), { after, limit: limit + 1 });
+    const records = await keys.listKeys({ ...cursorOf(principal), madeBy }, { after, limit: limit + 1 });
     const shown: KeyWire[] = [];
     for (const record of records) shown.push(await toWireHere(record));
     return pageOf(shown, limit);
@@ -54,7 +57,7 @@ export async function keysPage(
   const found: KeyWire[] = [];
   let last = after;
   for (let inspected = 0; inspected < maxInspected; inspected += batch) {
-    const records = await keys.listKeys(cursorOf(principal), { after: last, limit: batch });
+    const records = await keys.listKeys({ ...cursorOf(principal), madeBy }, { after: last, limit: batch });
     for (const record of records.filter(named)) {
       const key = await toWireHere(record);
       if (status === undefined || key.status === status) found.push(key);

@@ -1,6 +1,8 @@
 // The endpoints that manage API keys.
+import { GatewayError } from "../../base/errors.ts";
+import { environments } from "../../domain/api-key.ts";
 import type { LimitStore } from "../../domain/limits/limits.ts";
-import type { KeyChain, KeyStore } from "../../domain/principal.ts";
+import { type KeyChain, type KeyStore, ownOnly, type Principal } from "../../domain/principal.ts";
 import { windowsOfKey } from "../../policy/limits-of.ts";
 import { requireKeyManager } from "../../policy/manage/delegation.ts";
 import {
@@ -15,6 +17,7 @@ import {
   updateKey,
 } from "../../policy/manage/manage-keys.ts";
 import { quotaUse } from "../../policy/quota-use.ts";
+import type { Origin } from "../../policy/records/audit.ts";
 import type { Throttle } from "../../policy/throttle.ts";
 import {
   createdKeyShape,
@@ -23,6 +26,8 @@ import {
   type KeyWire,
   keyDetailsShape,
   keyShape,
+  revokedKeysShape,
+  revokeKeysRequest,
   rotatedKeyShape,
   rotateKeyRequest,
   updateKeyRequest,
@@ -61,6 +66,7 @@ export function keyRoutes(deps: KeyRouteDeps): ScopedRoute[] {
     rotate(deps),
     suspend(deps),
     resume(deps),
+    revokeMadeBy(deps),
   ];
 }
 
@@ -180,6 +186,53 @@ const resume = endpoint("POST", "/v1/keys/:id/resume", {
     return write(chain, suspendKey(principal, chain, null, origin), deps);
   },
 });
+
+/** Keys that are read at a time. */
+const revokedAtOnce = 100;
+
+const revokeMadeBy = endpoint("POST", "/v1/keys/revoke", {
+  operationId: "revokeKeysMadeBy",
+  summary: "Revoke all keys that a person made",
+  description:
+    "Revokes all API keys of this account that the person made, and the person's own keys as a member, immediately and permanently. A signed-in owner or admin ends those of all environments, an API key those of its own. `kept` lists keys that the caller may not revoke. `GET /v1/keys?made_by=…` lists the keys first.",
+  requestBody: revokeKeysRequest,
+  example: { made_by: "usr_01a1fbd3-d960-7275-a82c-8f140ce47bf1" },
+  response: { description: "The ids of the keys.", json: revokedKeysShape },
+  async answer({ deps, principal, body: { made_by: madeBy }, origin }) {
+    const [revoked, kept]: [string[], string[]] = [[], []];
+    const own = ownOnly(principal);
+    const { account, person } = principal;
+    for (const environment of person ? environments : [principal.environment]) {
+      const filter = { accountId: account.id, environment, madeBy, ...(own === null ? {} : { personId: own }) };
+      let after: string | undefined;
+      for (;;) {
+        const keys = await deps.keys.listKeys(filter, { after, limit: revokedAtOnce });
+        for (const { id } of keys.filter((key) => !key.revoked)) {
+          const chain = await deps.keys.findChainById(id);
+          const change = chain && revocationOf(principal, chain, origin);
+          if (change === "denied") kept.push(id);
+          else if (change) {
+            await deps.keys.updateKey(id, change.changes, change.event);
+            revoked.push(id);
+          }
+        }
+        after = keys.at(-1)?.id;
+        if (keys.length < revokedAtOnce) break;
+      }
+    }
+    if (revoked.length > 0) deps.changed(revoked);
+    return { object: "api_key.revoked", made_by: madeBy, revoked, kept };
+  },
+});
+
+function revocationOf(principal: Principal, chain: KeyChain, origin: Origin): KeyUpdate | "denied" | undefined {
+  try {
+    return revokeKey(principal, chain, origin);
+  } catch (error) {
+    if (error instanceof GatewayError && error.code === "permission_denied") return "denied";
+    throw error;
+  }
+}
 
 async function find({ deps, principal, id }: Named<KeyRouteDeps>): Promise<KeyChain> {
   return requireKey(principal, await deps.keys.findChainById(id), id);

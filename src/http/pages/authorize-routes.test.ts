@@ -101,6 +101,27 @@ describe("the consent page", () => {
     server.tools.clear();
   });
 
+  test("issues a code with the spending cap of the consent page, and none for an invalid amount", async () => {
+    const app = await server.addApp();
+    const { browser } = await newcomer();
+    const page = () => browser.get(authorizePath(app));
+    const decide = async (cap: string) => browser.submit(await page(), { decision: "allow", spend_cap: cap });
+    expect(await (await page()).text()).toContain("Spending cap in USD per month");
+    for (const [cap, amount] of [
+      ["2.50", 2.5],
+      [" $5 ", 5],
+    ] as const) {
+      const { headers } = await decide(cap);
+      const code = await server.codeOf(headers.get("location"));
+      expect(code?.quotas).toEqual([{ unit: "usd", amount, per: "month", window: "calendar" }]);
+    }
+    expect((await server.codeOf((await decide("")).headers.get("location")))?.quotas).toBeNull();
+    for (const wrong of ["0", "-1", "five", "1e3", "9000001"]) {
+      const refused = await decide(wrong);
+      expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining("Enter an amount in USD")]);
+    }
+  });
+
   test("keeps each choice on the consent page when another one has to be corrected", async () => {
     const app = await server.addApp({ scopes: ["tools:use"] });
     const second = await server.addAccount({ name: "Second" });
@@ -190,6 +211,7 @@ describe("an authorization code", () => {
       ...{
         scopes: ["chat:write"],
         tools: null,
+        quotas: null,
         redirectUri: "https://notes.example/callback",
         codeChallenge: challenge,
       },

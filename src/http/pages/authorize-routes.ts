@@ -26,6 +26,7 @@ import { actingOf } from "../../policy/records/audit.ts";
 import type { Exchange, PageRoute, PlainAnswer } from "../exchange/route.ts";
 import { type ChoiceFault, chosenMembership, preferredMembership } from "./consent/app-parts.ts";
 import { type ConsentPageParts, consentPage, noAccountPage } from "./consent/authorize-page.ts";
+import { chosenCap } from "./consent/spending-cap.ts";
 import { chosenTools, type ToolChoice, toolChoice } from "./consent/tool-choice.ts";
 import { formTicket, requireTicket, type TicketSubject } from "./form-ticket.ts";
 import { signInPath } from "./local-path.ts";
@@ -78,7 +79,7 @@ async function asked(exchange: Exchange, deps: Parts): Promise<PlainAnswer> {
   const mayAnswer = asking !== "always" && exchange.req.method === "GET";
   const already = mayAnswer ? await allowedAlready(request, memberships, oauth, clock.nowSeconds()) : undefined;
   if (already && memberships[0]) {
-    const answer = await allow({ ...request, tools: already.tools }, memberships[0], signedIn, deps);
+    const answer = await allow({ ...request, tools: already.tools, quotas: null }, memberships[0], signedIn, deps);
     if (answer) return answer;
   }
   if (asking === "never") return toApp(client, cannotAsk(memberships), deps);
@@ -109,7 +110,9 @@ async function decided(exchange: Exchange, deps: Parts): Promise<PlainAnswer> {
       const again = (field: ChoiceFault["field"], message: string) =>
         ask({ request, query, signedIn, memberships, fault: { field, message, sent: fields } }, deps);
       if ("fault" in chosen) return again("tools", chosen.fault);
-      const answer = membership && (await allow({ ...request, ...chosen }, membership, signedIn, deps));
+      const cap = chosenCap(request.app, request.scopes, fields);
+      if ("fault" in cap) return again("cap", cap.fault);
+      const answer = membership && (await allow({ ...request, ...chosen, ...cap }, membership, signedIn, deps));
       return answer ?? again("account", "Choose one of your accounts.");
     }
     default:
@@ -119,7 +122,7 @@ async function decided(exchange: Exchange, deps: Parts): Promise<PlainAnswer> {
 
 /** Authorizes the app. Returns undefined if the person may not act for the account. */
 async function allow(
-  request: ValidRequest & Pick<Authorization, "tools">,
+  request: ValidRequest & Pick<Authorization, "tools" | "quotas">,
   membership: OwnMembership,
   signedIn: SignedIn,
   deps: Parts,

@@ -27,6 +27,7 @@ import {
   noDeviceAccountPage,
   shownUserCode,
 } from "./consent/device-page.ts";
+import { chosenCap } from "./consent/spending-cap.ts";
 import { chosenTools, type ToolChoice, toolChoice } from "./consent/tool-choice.ts";
 import { faultOf } from "./form.ts";
 import { formTicket, hasTicket, type TicketSubject } from "./form-ticket.ts";
@@ -183,8 +184,10 @@ class DevicePages {
     }
     const chosen = chosenTools(await this.#choiceOf(device, signedIn), fields);
     if ("fault" in chosen) return again("tools", chosen.fault);
+    const cap = chosenCap(device.app, scopes, fields);
+    if ("fault" in cap) return again("cap", cap.fault);
     const { id: membershipId, accountId, personId } = membership;
-    const authorization = { appId, personId, accountId, membershipId, environment, scopes, ...chosen };
+    const authorization = { appId, personId, accountId, membershipId, environment, scopes, ...chosen, ...cap };
     const event = this.#event("device.approved", device, { signedIn, exchange, accountId });
     if (!(await oauth.decideDeviceCode(userCode, { state: "approved", authorization }, event))) throw goneMeanwhile();
     return redirectTo(`${path}/approved`);

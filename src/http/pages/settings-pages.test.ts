@@ -72,6 +72,7 @@ async function allowAs(appId: string, of: Person, member: Membership): Promise<v
         ...common,
         membershipId: member.id,
         tools: null,
+        quotas: null,
         digest: codeDigest,
         redirectUri: null,
         codeChallenge: null,

@@ -9,7 +9,7 @@ export const codeSeconds = 60;
 
 /** Creates a code. Only the app sees `code`; `record` is stored. */
 export function newCode(
-  { app, scopes, tools, resources, parameters }: ValidRequest & Pick<Authorization, "tools">,
+  { app, scopes, tools, quotas, resources, parameters }: ValidRequest & Pick<Authorization, "tools" | "quotas">,
   { id, personId, accountId }: OwnMembership,
   nowSeconds: number,
 ): { code: string; record: AuthorizationCode } {
@@ -23,6 +23,7 @@ export function newCode(
     environment: app.environment,
     scopes,
     tools,
+    quotas,
     resources,
     redirectUri: parameters.get("redirect_uri") ?? null,
     codeChallenge: parameters.get("code_challenge") ?? null,

@@ -95,6 +95,7 @@ export async function newGrant(
     environment,
     scopes,
     tools,
+    quotas,
     resources,
   }: Authorization & Pick<RefreshToken, "resources">,
   request: ClientRequest,
@@ -122,6 +123,7 @@ export async function newGrant(
     createdAt: origin.nowSeconds,
     ...newAndUnbounded,
     tools,
+    quotas: quotas ?? [],
   };
   const refreshToken = newRefreshToken({ grantId: id, resources }, origin.nowSeconds);
   const answer = await signedAnswer(grant, undefined, refreshToken, request, deps);

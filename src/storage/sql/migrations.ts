@@ -1020,4 +1020,9 @@ const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX usage_rollups_by_time ON usage_rollups ((span || environment), start, account_id)`,
     `CREATE INDEX refusals_by_time ON refusals ((environment || ''), start, account_id, key_id, app_id, model, reason)`,
   ],
+  [
+    // Quotas that a person sets when they allow an app: JSON list; null: those of earlier grants.
+    `ALTER TABLE authorization_codes ADD COLUMN quotas TEXT`,
+    `ALTER TABLE device_codes ADD COLUMN quotas TEXT`,
+  ],
 ];

@@ -38,7 +38,12 @@ export class SqlKeyStore implements KeyStore {
 
   /** Lists keys ordered by id, which begins with the time. */
   listKeys(
-    { accountId, environment, personId }: { accountId: string; environment: Environment; personId?: string },
+    {
+      accountId,
+      environment,
+      personId,
+      madeBy,
+    }: { accountId: string; environment: Environment; personId?: string; madeBy?: string | undefined },
     { after, limit }: { after: string | undefined; limit: number },
   ): Promise<ApiKeyRecord[]> {
     const db = this.#db;
@@ -46,6 +51,7 @@ export class SqlKeyStore implements KeyStore {
     const rows = db`
       SELECT * FROM api_keys WHERE account_id = ${accountId} AND environment = ${environment} AND kind = 'key'
       ${personId === undefined ? db`` : db`AND person_id = ${personId}`}
+      ${madeBy === undefined ? db`` : db`AND (created_by = ${madeBy} OR person_id = ${madeBy})`}
       AND id > 'key_' AND id < ${after ?? "key`"}
       ORDER BY id DESC LIMIT ${limit}`;
     return available(apiKeys.all(rows));

@@ -24,6 +24,7 @@ export function LimitsPage() {
   const tiers = useRead<TierOverviewList>("/v1/tiers");
   const refusals = useRefusals(days, 6 * liveMs);
   const names = useNames(true);
+  const isOwn = account.data?.quota.usage_of === "caller";
   // Each part waits until the parts above have loaded, because their height is unknown before and would move the part.
   const hasAccount = account.data || account.error;
   const hasRefusals = hasAccount && (refusals.data || refusals.error) && !names.isPending;
@@ -32,8 +33,8 @@ export function LimitsPage() {
     <Page
       title="Limits"
       about={
-        account.data?.quota.usage_of === "caller"
-          ? "The limits of the account, what is left of them, and your rate-limited requests."
+        isOwn
+          ? "What you may use, what is left for you, and your rate-limited requests."
           : "The limits of the account, what is left of them, and rate-limited requests."
       }
       actions={
@@ -96,15 +97,21 @@ function Now({ account }: { account: AccountOverview }) {
             These figures apply to you and to all keys of the account. A key with its own limit can have less left.
           </SmallNote>
         </Card>
-        <Card title="Monthly limits">
-          <QuotaMeters quota={quota} />
-        </Card>
         {quotas.length > 0 && (
           <Card title="Quotas">
             <UsedQuotas quotas={quotas} ofMany />
           </Card>
         )}
+        <Card title={monthTitle(quota)}>
+          <QuotaMeters quota={quota} />
+        </Card>
       </SimpleGrid>
     </Stack>
   );
+}
+
+/** A member without a view of the account's usage sees their own figures, but a limit counts the usage of all members. */
+function monthTitle({ usage_of: usageOf, tokens, spend }: AccountOverview["quota"]): string {
+  if (usageOf === "account") return "Monthly limits";
+  return tokens.limit === null && spend.limit === null ? "Your use this month" : "Monthly limits of the whole account";
 }

@@ -33,7 +33,7 @@ function People() {
     {
       name: "name",
       head: "Name",
-      cell: ({ id, name, email: address }) => (
+      cell: ({ id, name, email: address, suspended_at: suspendedAt }) => (
         <>
           <NameButton show={() => choose(id)}>{name}</NameButton>
           {id === me.id && (
@@ -43,6 +43,7 @@ function People() {
             </Text>
           )}
           <SmallNote>{address}</SmallNote>
+          {suspendedAt !== null && <State kind="warning">Suspended</State>}
         </>
       ),
     },

@@ -71,6 +71,7 @@ export function UsedQuotaMeter({ quota, title = nameOfQuota(quota), mt }: UsedQu
         size="sm"
         aria-label={`${title}, used`}
       />
+      {part >= 1 && <SmallNote mt={2}>Ask {quota.ask} for more.</SmallNote>}
       <SmallNote mt={2}>
         {amount === 0 ? "No use allowed" : `${figure(used)} used (${percent(part)})`} · {openText(quota)}
       </SmallNote>

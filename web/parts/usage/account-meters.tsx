@@ -30,7 +30,8 @@ function RateMeter({ title, rate }: { title: string; rate: Rate }) {
 
 export function QuotaMeters({ quota }: { quota: AccountOverview["quota"] }) {
   const { tokens, spend, usage_of: usageOf } = quota;
-  const whose = usageOf === "caller" ? "used by you" : "used";
+  // Without a limit a member sees their own figures, beside which the account's limit says nothing.
+  const whose = usageOf === "caller" ? "used by you" : "used, no limit";
   return (
     <Stack gap="sm">
       <QuotaMeter title="Tokens this month" {...tokens} whose={whose} format={short} />
@@ -44,13 +45,13 @@ interface QuotaMeterProps {
   title: string;
   limit: number | null;
   used: number;
-  /** The words after the used amount if there is no limit: "used by you" or "used". */
+  /** The words after the used amount if there is no limit. */
   whose: string;
   format(value: number): string;
 }
 
 function QuotaMeter({ title, limit, used, whose, format }: QuotaMeterProps) {
-  if (limit === null) return <Meter title={title} remaining={`${format(used)} ${whose}, no limit`} />;
+  if (limit === null) return <Meter title={title} remaining={`${format(used)} ${whose}`} />;
   const remaining = Math.max(0, limit - used);
   return (
     <Meter

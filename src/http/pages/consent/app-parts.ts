@@ -9,6 +9,7 @@ import { hidden } from "../form.ts";
 import { type Html, type HtmlValue, html } from "../html.ts";
 import type { Page } from "../layout.ts";
 import { plainName } from "./plain-name.ts";
+import { spendingCapField } from "./spending-cap.ts";
 import { asSent, type ToolChoice, toolChoiceFields } from "./tool-choice.ts";
 
 type Named = Pick<PublishedApp, "id" | "name">;
@@ -127,7 +128,7 @@ function whoIsSignedIn({ person }: SignedIn): Html {
 
 /** A choice in the form that is invalid, and why. */
 export interface ChoiceFault {
-  field: "account" | "tools";
+  field: "account" | "tools" | "cap";
   message: string;
   /** The fields that were sent, so that other choices are kept. */
   sent: ReadonlyMap<string, string>;
@@ -171,6 +172,7 @@ ${scopeList(scopes)}
 <form method="post" action="${action}" class="fields">
 ${hiddenFields}
 ${toolChoiceFields(toolChoice, fault?.field === "tools" ? fault.message : undefined)}
+${spendingCapField(app, scopes, fault?.sent, fault?.field === "cap" ? fault.message : undefined)}
 ${accountChoice(memberships, { signedIn, fault })}
 ${consequence && html`${consequence}\n`}${decisionButtons}
 </form>

@@ -68,16 +68,21 @@ export async function addGrant(
   }
   await tx`INSERT INTO api_keys ${tx(apiKeys.row(await bounded(tx, grant)))}`;
   await tx`INSERT INTO refresh_tokens ${tx(refreshTokens.row(refreshToken))}`;
-  return ending.length > 0 ? true : "added";
+  const { personId, appId, accountId, quotas } = grant;
+  if (quotas.length === 0 || personId === null || appId === null) return ending.length > 0 ? true : "added";
+  // The person chose a cap: it holds for all grants of the app together.
+  const limited = await limitGrantsFor(tx, { personId, appId, accountId }, { quotas });
+  return ending.length > 0 || limited > 1 ? true : "added";
 }
 
-/** Gives a new grant the quotas of the person's other grants for the app, so that all share one budget. */
+/** Gives a new grant the budget of the person's other grants for the app, and their quotas unless it has its own. */
 async function bounded(tx: Database, grant: ApiKeyRecord): Promise<ApiKeyRecord> {
   const other = await apiKeys.first(tx`
     SELECT * FROM api_keys
     WHERE ${isFor(tx, grant)} AND environment = ${grant.environment} AND kind = 'grant' AND revoked = 0 AND quotas <> '[]'
     ORDER BY created_at DESC, id DESC LIMIT 1`);
-  return other ? { ...grant, quotas: other.quotas, limitId: other.limitId } : grant;
+  if (!other) return grant;
+  return { ...grant, quotas: grant.quotas.length > 0 ? grant.quotas : other.quotas, limitId: other.limitId };
 }
 
 /** Sets the same quotas for all grants of a person for an app and account. Returns the number of grants. */

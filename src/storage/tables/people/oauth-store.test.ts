@@ -84,6 +84,7 @@ onEachDatabase((databases) => {
     ...{ appId: "app_1", personId: "usr_1", accountId, membershipId, environment: "live" },
     scopes: ["chat:write", "models:read"],
     tools: null,
+    quotas: null,
     ...more,
   });
 
@@ -103,7 +104,7 @@ onEachDatabase((databases) => {
 
   const deviceCode = (more: Partial<DeviceCode> = {}): DeviceCode => ({
     ...{ digest: "device", userCode: "BCDFGHJK", appId: commandLineAppId, environment: "live", scopes: ["chat:write"] },
-    ...{ tools: null, resources: ["/v1"] },
+    ...{ tools: null, quotas: null, resources: ["/v1"] },
     ...{ createdAt: now, expiresAt: now + 600, intervalSeconds: 5, polledAt: null, state: "pending" },
     ...{ personId: null, accountId: null, membershipId: null, grantId: null },
     ...more,
@@ -516,7 +517,7 @@ onEachDatabase((databases) => {
     WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1200)
     INSERT INTO authorization_codes
     SELECT 'old ' || i, app_id, person_id, account_id, membership_id, environment, scopes, redirect_uri, code_challenge,
-      created_at, expires_at, grant_id, resources, tools
+      created_at, expires_at, grant_id, resources, tools, quotas
     FROM n, authorization_codes`;
     await oauth.insertCode(code({ digest: "new", expiresAt: now + day + 61 }), event());
     await oauth.prune(now + 60 + day);

@@ -181,7 +181,7 @@ export class SqlOAuthStore implements OAuthStore {
   }
 
   async allowedBefore(
-    authorization: Omit<Authorization, "scopes" | "tools">,
+    authorization: Omit<Authorization, "scopes" | "tools" | "quotas">,
     nowSeconds: number,
   ): Promise<Pick<AllowedApp, "scopes" | "tools">> {
     const { personId, appId, membershipId, environment } = authorization;
@@ -262,8 +262,9 @@ async function readRefreshToken(
 
 function approvedColumns(
   tx: Database,
-  { personId, accountId, membershipId, environment, scopes, tools }: Authorization,
+  { personId, accountId, membershipId, environment, scopes, tools, quotas }: Authorization,
 ) {
   return tx`, person_id = ${personId}, account_id = ${accountId}, membership_id = ${membershipId},
-    environment = ${environment}, scopes = ${scopes.join(" ")}, tools = ${tools && JSON.stringify(tools)}`;
+    environment = ${environment}, scopes = ${scopes.join(" ")}, tools = ${tools && JSON.stringify(tools)},
+    quotas = ${quotas && JSON.stringify(quotas)}`;
 }

@@ -168,7 +168,7 @@ onEachDatabase((databases) => {
     async function device(digest: string, appId: string): Promise<void> {
       const code: DeviceCode = {
         ...{ digest, userCode: digest, appId, environment: "live", scopes: ["chat:write"], createdAt: now() },
-        ...{ tools: null, resources: ["/v1"] },
+        ...{ tools: null, quotas: null, resources: ["/v1"] },
         ...{ expiresAt: now() + 600, intervalSeconds: 5, polledAt: null, state: "approved", personId: ada.id },
         ...{ accountId: all.accountId, membershipId: membership.id, grantId: null },
       };
