@@ -127,6 +127,8 @@ describe("headrace suspend and resume", () => {
     const person = await openServerPeople(server).addPerson("grace");
     expect(await shown("people", "suspend", person.email)).toContain("is suspended");
     expect(await json("people", "show", person.id)).toMatchObject({ suspended_at: expect.any(Number) });
+    expect(await shown("people")).toMatch(/grace \S* *- +suspended/);
+    expect(await shown("people", "show", person.email)).toContain("Suspended  since ");
     await shown("people", "resume", person.id);
     const [app] = [await json("apps", "create", "Notes", "--redirect-uri", "https://notes.example/callback")];
     expect(await shown("apps", "suspend", "Notes")).toContain("is suspended");

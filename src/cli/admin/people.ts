@@ -22,6 +22,7 @@ const columns: Column<Person>[] = [
   ["E-MAIL", ({ email }) => email],
   ["NAME", ({ name }) => name],
   ["OPERATOR", (person) => (person.is_operator ? "yes" : "-")],
+  ["STATUS", (person) => (person.suspended_at === null ? "active" : "suspended")],
   ["SINCE", ({ created_at: at }) => formatTime(at)],
   ["ID", ({ id }) => id],
 ];
@@ -220,6 +221,9 @@ function printPerson({ print, out }: Terminal, answer: unknown, connection: Conn
   const facts: [string, string][] = [
     ["ID", person.id],
     ["Operator", person.is_operator ? "yes" : "no"],
+    ...(person.suspended_at === null
+      ? []
+      : [["Suspended", `since ${formatTime(person.suspended_at)}`] satisfies [string, string]]),
     ["Since", formatTime(person.created_at)],
     ...person.memberships.map(({ account_name: name, account_id: id, role }): [string, string] => [
       "Account",

@@ -127,6 +127,7 @@ const approveCommand = serverCommand({
 
 const drainCommand = drainingCommand(true, {
   name: "drain",
+  alias: "suspend",
   summary: "stop sending new requests to a node",
   description: "Stop sending new requests to a node. Running requests finish. Undo it with headrace nodes undrain.",
   outcome: ({ running }) =>
@@ -135,15 +136,13 @@ const drainCommand = drainingCommand(true, {
 
 const undrainCommand = drainingCommand(false, {
   name: "undrain",
+  alias: "resume",
   summary: "send requests to a drained node again",
   description: "Send requests to a drained node again.",
   outcome: () => "gets requests again.",
 });
 
-interface DrainingFields {
-  name: string;
-  summary: string;
-  description: string;
+interface DrainingFields extends Pick<CommandEntry, "name" | "alias" | "summary" | "description"> {
   outcome(node: NodeWire): string;
 }
 
