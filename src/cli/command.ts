@@ -75,6 +75,8 @@ export interface Outcome {
   after?: (() => void) | undefined;
   /** The message of a partial failure, when there is also a result. Printed last, with exit code 1. */
   failure?: string | undefined;
+  /** The exit code of a failure. Default: 1. */
+  exitCode?: number;
 }
 
 /** Undefined if the command has printed everything itself. */
@@ -216,5 +218,5 @@ async function run(made: Command, context: CliContext, entry: CommandEntry): Pro
   if (options.json) terminal.print(JSON.stringify(outcome.json, undefined, 2));
   else await outcome.show();
   outcome.after?.();
-  if (outcome.failure !== undefined) throw new CliError(outcome.failure);
+  if (outcome.failure !== undefined) throw new CliError(outcome.failure, outcome.exitCode);
 }

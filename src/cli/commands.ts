@@ -38,6 +38,9 @@ export const commands: ReadonlyMap<string, () => Promise<CommandEntry>> = new Ma
   ["audit", async () => (await import("./admin/audit.ts")).auditCommand],
   ["node", async () => (await import("./serve/node.ts")).nodeCommand],
   ["nodes", async () => (await import("./serve/nodes.ts")).nodesCommand],
+  ["apply", async () => (await import("./declared/apply.ts")).applyCommand],
+  ["diff", async () => (await import("./declared/apply.ts")).diffCommand],
+  ["export", async () => (await import("./declared/export.ts")).exportCommand],
   ["setup-link", async () => (await import("./login/setup-link.ts")).setupLinkCommand],
   ["operator-key", async () => (await import("./maintenance/operator-key.ts")).operatorKeyCommand],
   ["secret", async () => (await import("./maintenance/secret.ts")).secretCommand],
@@ -58,6 +61,7 @@ export const headings: ReadonlyMap<string, string> = new Map([
   ["usage", "Usage and limits:"],
   ["accounts", "Operating:"],
   ["node", "Nodes:"],
+  ["apply", "State in files:"],
   ["setup-link", "Maintenance:"],
   ["completion", otherHeading],
 ]);

@@ -1,5 +1,17 @@
 // Parses YAML text to plain data, replaces variables by their values, and records the line and column of every value.
-import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, type Pair, parseDocument } from "yaml";
+import {
+  type Document,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  type Pair,
+  parseAllDocuments,
+  parseDocument,
+  stringify,
+} from "yaml";
 import { portMark } from "./command-text.ts";
 import type { Env } from "./formats.ts";
 import { type Path, renderPath } from "./paths.ts";
@@ -26,8 +38,32 @@ export interface YamlFile {
  */
 export function readYaml(text: string, label: string, env: Env, secrets?: SecretLookup): YamlFile {
   const lines = new LineCounter();
-  // `prettyErrors` would quote the source line, which may contain a key.
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, stringKeys: true });
+  return fileOf(parseDocument(text, { ...parsing, lineCounter: lines }), lines, text, label, env, secrets);
+}
+
+/** Parses a text with several documents, separated by `---`. Documents without a value are left out. */
+export function readYamlDocuments(text: string, label: string, env: Env): YamlFile[] {
+  const lines = new LineCounter();
+  const documents: Document[] = [...parseAllDocuments(text, { ...parsing, lineCounter: lines })];
+  return documents.map((document) => fileOf(document, lines, text, label, env)).filter(({ isEmpty }) => !isEmpty);
+}
+
+/** Writes documents in the form that `readYamlDocuments` reads. */
+export function writeYamlDocuments(documents: readonly unknown[]): string {
+  return documents.map((document) => stringify(document, { lineWidth: 0 })).join("---\n");
+}
+
+// `prettyErrors` would quote the source line, which may contain a key.
+const parsing = { prettyErrors: false, stringKeys: true } as const;
+
+function fileOf(
+  document: Document,
+  lines: LineCounter,
+  text: string,
+  label: string,
+  env: Env,
+  secrets?: SecretLookup,
+): YamlFile {
   const locationAt = (offset: number, path: string): SourceLocation => {
     const { line, col } = lines.linePos(offset);
     return { file: label, line, column: col, path };

@@ -41,6 +41,7 @@ export const auditActions = [
   "node_token.created",
   "node_token.deleted",
   "replica.updated",
+  "documents.applied",
   "cache.cleared",
   "request.viewed",
   "signing_key.created",

@@ -7,6 +7,7 @@ import { adminAppRoutes } from "./api/admin/app-routes.ts";
 import { adminAuditRoutes } from "./api/admin/audit-routes.ts";
 import { adminCacheRoutes } from "./api/admin/cache-routes.ts";
 import { adminComparisonRoutes } from "./api/admin/comparison-routes.ts";
+import { declaredRoutes } from "./api/admin/declared/declared-routes.ts";
 import { adminKeyRoutes } from "./api/admin/key-routes.ts";
 import { adminModelProcessRoutes } from "./api/admin/model-process-routes.ts";
 import { adminModelRoutes } from "./api/admin/model-routes.ts";
@@ -119,6 +120,7 @@ const makers = [
   adminAppRoutes,
   adminPeopleRoutes,
   adminSystemRoutes,
+  declaredRoutes,
   nodeRoutes,
   serviceRoutes,
   metricsRoutes,

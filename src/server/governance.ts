@@ -62,6 +62,7 @@ import { SqlContentKeyStore } from "../storage/tables/content-key-store.ts";
 import { onCredentialChange } from "../storage/tables/credential-change.ts";
 import { ExpirySweep } from "../storage/tables/expiry-sweep.ts";
 import { SqlKeyStore } from "../storage/tables/key-store.ts";
+import { SqlDeclaredMarks } from "../storage/tables/operations/declared-marks.ts";
 import { SqlRefusalStore } from "../storage/tables/refusal-store.ts";
 import { SqlRefusedRequests } from "../storage/tables/refused-request-store.ts";
 import { SqlBackgroundStore } from "../storage/tables/responses/background-store.ts";
@@ -111,6 +112,7 @@ export interface Governance {
   keyFor(purpose: Exclude<Parameters<typeof deriveKeys>[1], "api-key-pepper-v1">): KeyRing;
   keys: SqlKeyStore;
   accounts: SqlAccountStore;
+  declaredMarks: SqlDeclaredMarks;
   audit: SqlAuditLog;
   chats: SqlChatStore;
   chatWriter: ContentQueue<NewChat>;
@@ -343,6 +345,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
     keyFor: (purpose) => deriveKeys(secrets, purpose),
     keys,
     accounts,
+    declaredMarks: new SqlDeclaredMarks(db),
     audit,
     chats,
     chatWriter,

@@ -1,7 +1,7 @@
 // The OpenAPI document describes exactly what is served: structure, routes, and the answers of a running server.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { engineErrorCodes, errorCodes } from "../../src/base/errors.ts";
-import { isDescribed } from "../../src/http/exchange/route.ts";
+import { isDescribed, restName } from "../../src/http/exchange/route.ts";
 import { createRoutes } from "../../src/http/routes.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
 import { makeOperatorKey } from "../support/operator-key.ts";
@@ -146,7 +146,7 @@ describe("routes of the OpenAPI document", () => {
       return `${method.toUpperCase()} ${path} ${access}`;
     });
     const served = table.map((route) => {
-      const path = route.path.replace(/\*$/, "{model}").replace(/:(\w+)/g, "{$1}");
+      const path = route.path.replace(/\*$/, `{${restName(route)}}`).replace(/:(\w+)/g, "{$1}");
       return `${route.method} ${path} ${route.access === "public" ? "public" : "key"}`;
     });
     expect(documented.sort()).toEqual(served.sort());

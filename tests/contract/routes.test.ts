@@ -63,6 +63,7 @@ test("gives every route a known scope or public access, exactly as listed", () =
 /** Lists that are given whole: operators, or a bound on what can be made, keep them short. */
 const wholeLists = [
   "/v1/admin/comparisons",
+  "/v1/admin/documents",
   "/v1/admin/guardrails",
   "/v1/admin/model-processes",
   "/v1/admin/model-processes/:id/output",

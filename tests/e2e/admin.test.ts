@@ -717,13 +717,14 @@ test("shows the requests, usage and refusals of all accounts", async () => {
   }
 });
 
-const hasOwnTests = /people|members|invitations|webhooks|model-processes/;
+const hasOwnTests = /people|members|invitations|webhooks|model-processes|documents|apply/;
 
 test("covers a documented success of every operator API operation", () => {
   const documented = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods)
       // Those for people and webhooks have tests of their own: tests/contract/people-routes.test.ts, tests/e2e/notifications.test.ts;
-      // so have processes and pulls of models: tests/e2e/model-processes.test.ts, tests/e2e/server-pulls.test.ts.
+      // so have processes and pulls of models: tests/e2e/model-processes.test.ts, tests/e2e/server-pulls.test.ts,
+      // and documents: tests/e2e/declared-state.test.ts.
       .filter(([, { tags }]) => tags.includes("Administration") && !hasOwnTests.test(path))
       .map(([method]) => `${method.toUpperCase()} ${path}`)
       .filter((operation) => operation !== "POST /v1/admin/pulled-models"),

@@ -1137,6 +1137,14 @@ export interface Shapes {
   Replica?: Replica;
   Configuration?: Configuration;
   UpdateReplicaRequest?: UpdateReplicaRequest;
+  DeclaredDocumentList?: DeclaredDocumentList;
+  DeclaredDocument?: DeclaredDocument;
+  ApplyRequest?: ApplyRequest;
+  Apply?: Apply;
+  PlannedDocument?: PlannedDocument;
+  DeclaredChange?: DeclaredChange;
+  PutDocumentRequest?: PutDocumentRequest;
+  DeletedDocument?: DeletedDocument;
   JoinRequest?: JoinRequest;
   JoinedNode?: JoinedNode;
   Health?: Health;
@@ -7950,6 +7958,7 @@ export interface AuditEvent {
     | "node_token.created"
     | "node_token.deleted"
     | "replica.updated"
+    | "documents.applied"
     | "cache.cleared"
     | "request.viewed"
     | "signing_key.created"
@@ -12874,6 +12883,130 @@ export interface Configuration {
 }
 export interface UpdateReplicaRequest {
   draining: boolean;
+}
+export interface DeclaredDocumentList {
+  object: "list";
+  data: DeclaredDocument[];
+}
+export interface DeclaredDocument {
+  object: "document";
+  kind: "tier" | "account" | "upstream" | "model";
+  /**
+   * Name of the object in files: its own name if the kind has names, and its id if the object has no such name yet.
+   */
+  name: string;
+  /**
+   * Name of the set of files that manages the object. null: none.
+   */
+  managed_by: string | null;
+  /**
+   * Settings that differ from the defaults, without secrets.
+   */
+  spec: {
+    [k: string]: unknown;
+  };
+  /**
+   * Members of `spec` that are set but secret, such as `api_key`.
+   */
+  secrets: string[];
+}
+export interface ApplyRequest {
+  /**
+   * Name of the set of files that manages the objects.
+   */
+  managed_by: string;
+  /**
+   * @maxItems 2000
+   */
+  documents: {
+    kind: "tier" | "account" | "upstream" | "model";
+    /**
+     * Name of the object in files: its own name if the kind has names, and its id if the object has no such name yet.
+     */
+    name: string;
+    /**
+     * Settings of the object, as the requests that create and change it have them. Omitted members have their default values.
+     */
+    spec: {
+      [k: string]: unknown;
+    };
+  }[];
+  /**
+   * True to delete objects that `managed_by` manages and that have no document. Default: false.
+   */
+  prune?: boolean;
+  /**
+   * True to only return the changes. Default: false.
+   */
+  plan?: boolean;
+  /**
+   * `digest` of the plan that was shown. If the plan is another one now, nothing is changed.
+   */
+  expect?: string;
+}
+export interface Apply {
+  object: "apply";
+  managed_by: string;
+  /**
+   * Digest of the changes.
+   */
+  digest: string;
+  /**
+   * One entry for each document, then the deletions.
+   */
+  data: PlannedDocument[];
+}
+export interface PlannedDocument {
+  kind: "tier" | "account" | "upstream" | "model";
+  /**
+   * Name of the object in files: its own name if the kind has names, and its id if the object has no such name yet.
+   */
+  name: string;
+  /**
+   * `adopt`: the object exists without a manager; its settings become those of the document. `suspend`: an account without a document, as accounts are not deleted.
+   */
+  action: "create" | "adopt" | "update" | "suspend" | "delete" | "none";
+  changes: DeclaredChange[];
+}
+export interface DeclaredChange {
+  /**
+   * Path of the member in `spec`, such as `price.input`.
+   */
+  field: string;
+  /**
+   * Value now. Missing if the member has its default value.
+   */
+  before?: {
+    [k: string]: unknown;
+  };
+  /**
+   * Value in the document. Missing if the member gets its default value.
+   */
+  after?: {
+    [k: string]: unknown;
+  };
+  /**
+   * True if the values are secrets, which are not shown.
+   */
+  secret: boolean;
+}
+export interface PutDocumentRequest {
+  /**
+   * Name of the set of files that manages the objects.
+   */
+  managed_by?: string;
+  /**
+   * Settings of the object, as the requests that create and change it have them. Omitted members have their default values.
+   */
+  spec: {
+    [k: string]: unknown;
+  };
+}
+export interface DeletedDocument {
+  object: "document";
+  kind: "tier" | "account" | "upstream" | "model";
+  name: string;
+  deleted: true;
 }
 export interface JoinRequest {
   /**

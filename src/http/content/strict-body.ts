@@ -20,9 +20,14 @@ export async function readStrictBody<Schema extends z.ZodObject>(
   limits: BodyLimits,
 ): Promise<z.output<Schema>> {
   const { body } = await readJsonBody(request, { ...limits, bodyBytes: Math.min(limits.bodyBytes, maxBytes) });
-  requireKnownMembers(schema, body, []);
-  validate(schema, body);
-  return body as z.output<Schema>;
+  return strictly(schema, body);
+}
+
+/** Returns the value with its type. Throws for an unknown member and for a value that the schema does not allow. */
+export function strictly<Schema extends z.ZodObject>(schema: Schema, value: unknown): z.output<Schema> {
+  requireKnownMembers(schema, value, []);
+  validate(schema, value);
+  return value as z.output<Schema>;
 }
 
 /** Throws for an unknown member, also in nested objects. Wrong types are left to `validate`. */

@@ -86,6 +86,23 @@ export class ManagedModels {
     return await this.#shown(this.#known(id));
   }
 
+  /** Returns the models declared by the API, read again from the database. */
+  async stored(): Promise<readonly StoredModel[]> {
+    await this.load();
+    return this.#options.sources.storedModels;
+  }
+
+  /**
+   * Returns the settings of a complete declaration in the form of the API. `upstreams` are names that will exist.
+   * Throws `invalid_request`, and `permission_denied` for a model of the configuration file.
+   */
+  declared(id: string, request: UpdateModelRequest, upstreams: readonly string[]) {
+    if (this.#options.sources.fileModels().some((model) => model.id === id)) throw readOnly(id);
+    const surroundings = this.#surroundings();
+    const known = { ...surroundings, upstreams: [...surroundings.upstreams, ...upstreams] };
+    return modelSettingsToWire(changedModelSettings(newModelId({ id }), openSettings, request, known));
+  }
+
   async add(principal: Principal, request: CreateModelRequest, origin: Origin): Promise<ManagedModelWire> {
     requireOperator(principal);
     const id = newModelId(request);

@@ -86,6 +86,12 @@ export class Upstreams {
     return this.#options.sources.known().map((upstream) => this.#toWire(upstream));
   }
 
+  /** Returns the upstreams of the database with their API keys, read again from there. */
+  async stored(): Promise<(OpenedUpstream & Pick<StoredUpstream, "createdAt">)[]> {
+    await this.reload();
+    return this.#stored.map(({ sealedApiKey: _, ...one }) => ({ ...one, apiKey: this.#openedKey(one.name) }));
+  }
+
   /** Throws `not_found`. */
   get(name: string): UpstreamWire {
     return this.#toWire(this.known(name));
@@ -203,7 +209,7 @@ export class Upstreams {
     if (source !== "database" || !stored) throw readOnly(name, source);
     const settings = changedSettings(stored, request);
     const detail: Record<string, unknown> = changedMembers(settingsToWire(stored), settingsToWire(settings));
-    const before = this.#options.sources.stored.find((upstream) => upstream.name === name)?.apiKey ?? null;
+    const before = this.#openedKey(name) ?? null;
     let { sealedApiKey } = stored;
     if (request.api_key !== undefined) {
       const apiKey = request.api_key === null ? null : upstreamApiKey(request.api_key);
@@ -246,6 +252,10 @@ export class Upstreams {
       const { sealedApiKey: _, createdAt: __, ...settings } = upstream;
       return { ...settings, apiKey: this.#apiKeyOf(upstream) };
     });
+  }
+
+  #openedKey(name: string): string | undefined {
+    return this.#options.sources.stored.find((upstream) => upstream.name === name)?.apiKey;
   }
 
   #apiKeyOf(upstream: StoredUpstream): string | undefined {

@@ -44,6 +44,22 @@ export function createAccount(
   return { account, event: auditEvent("account.created", principal, origin, about(account, detail)) };
 }
 
+/** Creates an account with all settings of a declaration. */
+export function declaredAccount(
+  principal: Principal,
+  id: string,
+  { name = "", tier, tools, ...others }: UpdateAccountRequest,
+  tiers: TierNames,
+  origin: Origin,
+): { account: Account; event: AuditEvent } {
+  const { account: blank } = createAccount(principal, { name, tier, tools }, tiers, origin);
+  const changes = updateAccount(principal, blank, others, tiers, origin)?.changes;
+  const overrides = Object.entries(changes?.overrides ?? {}).filter(([, amount]) => amount !== undefined);
+  const account: Account = { ...blank, ...changes, id, overrides: Object.fromEntries(overrides) };
+  const detail = attributesToWire(account);
+  return { account, event: auditEvent("account.created", principal, origin, about(account, detail)) };
+}
+
 /** Returns undefined if the request changes nothing. */
 export function updateAccount(
   principal: Principal,
@@ -113,7 +129,7 @@ function overrideToWire(value: number | null | undefined): Override {
 }
 
 /** Returns the attributes that a request may set. */
-function attributesToWire(
+export function attributesToWire(
   account: Pick<Account, "name" | "tier" | "status" | "storeChats" | "tools"> & {
     overrides: AccountChanges["overrides"];
   },

@@ -28,17 +28,22 @@ export function putTier(
   requireTierName(name);
   const current = tiers.get(name);
   if (current?.source === "file") throw givenByFile(name);
+  const tier = tierOf(name, request);
+  const detail = changedMembers(current ? figuresToWire(current) : {}, figuresToWire(tier));
+  if (current?.source === "database" && Object.keys(detail).length === 0) return undefined;
+  return { tier, event: auditEvent("tier.changed", principal, origin, aboutInstallation(name, detail)) };
+}
+
+/** Returns the tier that the request describes. */
+export function tierOf(name: string, request: TierRequest): Tier {
   const wanted = new Set(request.environments ?? defaultTierEnvironments);
-  const tier: Tier = {
+  return {
     name,
     ...byName(amounts, ({ wire }) => request[wire] ?? null),
     environments: environments.filter((environment) => wanted.has(environment)),
     quotas: quotaRules(request.quotas ?? null),
     priority: request.priority ?? defaultPriority,
   };
-  const detail = changedMembers(current ? figuresToWire(current) : {}, figuresToWire(tier));
-  if (current?.source === "database" && Object.keys(detail).length === 0) return undefined;
-  return { tier, event: auditEvent("tier.changed", principal, origin, aboutInstallation(name, detail)) };
 }
 
 /**
@@ -88,7 +93,8 @@ function givenByFile(name: string): GatewayError {
   );
 }
 
-function figuresToWire(tier: Tier) {
+/** Returns the figures in the form of the API. */
+export function figuresToWire(tier: Tier) {
   return {
     ...byWire(amounts, ({ name }) => tier[name]),
     quotas: rulesOnWire(tier.quotas ?? []),

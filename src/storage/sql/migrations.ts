@@ -1025,4 +1025,16 @@ const migrations: readonly (readonly string[])[] = [
     `ALTER TABLE authorization_codes ADD COLUMN quotas TEXT`,
     `ALTER TABLE device_codes ADD COLUMN quotas TEXT`,
   ],
+  [
+    // Names of objects that operators keep in files. `managed_by`: the set of files; null: none.
+    `CREATE TABLE declared_objects (
+      kind TEXT NOT NULL,
+      name TEXT NOT NULL,
+      target_id TEXT NOT NULL,
+      managed_by TEXT,
+      changed_at BIGINT NOT NULL,
+      PRIMARY KEY (kind, name)
+    )`,
+    `CREATE UNIQUE INDEX declared_objects_by_target ON declared_objects (kind, target_id)`,
+  ],
 ];

@@ -97,6 +97,7 @@ const groupsOfAll: typeof groups = {
     "node_token.created": "Join token created",
     "node_token.deleted": "Join token revoked",
     "replica.updated": "Replica changed",
+    "documents.applied": "Files applied",
     "cache.cleared": "Response cache cleared",
     "request.viewed": "Request of an account viewed",
     "signing_key.created": "Signing key created",

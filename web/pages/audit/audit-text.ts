@@ -168,6 +168,12 @@ const phrases: Record<AuditAction, Phrase> = {
     did: `changed the replica ${shortened(target)}`,
     more: changesOf(detail),
   }),
+  "documents.applied": ({ target, detail }) => ({
+    did: `applied files${target === "" ? "" : ` of ${target}`}`,
+    more: Object.entries(detail)
+      .map(([action, names]) => `${action}: ${listed(names)}`)
+      .join("; "),
+  }),
   "cache.cleared": ({ detail }) => ({
     did: "cleared the response cache",
     more: typeof detail["model"] === "string" ? `Only the model ${detail["model"]}` : "",

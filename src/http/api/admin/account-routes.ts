@@ -7,6 +7,7 @@ import type { Account, AccountStore } from "../../../domain/account.ts";
 import { type Environment, environments } from "../../../domain/api-key.ts";
 import { accountAmounts } from "../../../domain/limits/amounts.ts";
 import type { LimitStore } from "../../../domain/limits/limits.ts";
+import type { Principal } from "../../../domain/principal.ts";
 import type { KeptAnswers } from "../../../inference/cache/kept-answers.ts";
 import { limitsOf } from "../../../policy/limits-of.ts";
 import { accountToWire, createAccount, requireAccount, updateAccount } from "../../../policy/manage/manage-accounts.ts";
@@ -153,11 +154,21 @@ const resume = endpoint("POST", "/v1/admin/accounts/:id/resume", {
 type Change = Named<AdminAccountDeps> & { origin: Origin };
 
 async function change({ deps, principal, id, origin }: Change, body: UpdateAccountRequest): Promise<AccountWire> {
-  const current = await findAccount({ id, deps });
-  const update = updateAccount(principal, current, body, deps.tiers, origin);
-  if (!update) return accountToWire(current);
+  return accountToWire(await changeAccount(deps, principal, await findAccount({ id, deps }), body, origin));
+}
+
+/** Changes the account. Returns the account as it is then. */
+export async function changeAccount(
+  deps: Pick<AdminAccountDeps, "accounts" | "tiers" | "changed" | "keptAnswers">,
+  principal: Principal,
+  current: Account,
+  request: UpdateAccountRequest,
+  origin: Origin,
+): Promise<Account> {
+  const update = updateAccount(principal, current, request, deps.tiers, origin);
+  if (!update) return current;
   const updated = await deps.accounts.updateAccount(current.id, update.changes, update.event);
   deps.changed([current.id]);
   if (update.changes.status === "suspended") await deps.keptAnswers.forgetAccounts([current.id]);
-  return accountToWire(updated ?? current);
+  return updated ?? current;
 }

@@ -1,9 +1,11 @@
 // The operators' endpoints for tiers.
 import { z } from "zod";
 import type { AccountStore } from "../../../domain/account.ts";
+import type { Principal } from "../../../domain/principal.ts";
 import { deleteTier, putTier, tierToWire, unknownTier } from "../../../policy/manage/manage-tiers.ts";
 import type { KnownTier, Tiers } from "../../../policy/manage/tiers.ts";
-import { tierRequest, tierShape } from "../../../wire/accounts.ts";
+import type { Origin } from "../../../policy/records/audit.ts";
+import { type TierRequest, tierRequest, tierShape } from "../../../wire/accounts.ts";
 import type { ScopedRoute } from "../../exchange/route.ts";
 import type { EndpointDeps } from "../endpoint.ts";
 import { wholeListOf } from "../list.ts";
@@ -47,11 +49,7 @@ const put = endpoint("PUT", "/v1/admin/tiers/:name", {
   example: { requests_per_minute: 300, tokens_per_minute: 200_000, monthly_tokens: null, monthly_spend: 250 },
   response: { description: "The tier.", json: tierShape },
   async answer({ deps, principal, id: name, body, origin }) {
-    const change = putTier(principal, name, body, deps.tiers, origin);
-    if (change) {
-      await deps.accounts.putTier(change.tier, change.event);
-      await deps.tiersChanged();
-    }
+    await storeTier(deps, principal, name, body, origin);
     const tier = deps.tiers.get(name);
     if (!tier) throw unknownTier(name);
     return withAccounts(tier, deps);
@@ -66,16 +64,37 @@ const remove = endpoint("DELETE", "/v1/admin/tiers/:name", {
   parameters: tierParameter,
   response: { description: "The tier is deleted.", json: deletedTier },
   async answer({ deps, principal, id: name, origin }) {
-    const { accounts, tiers } = deps;
-    const stored = (await accounts.listTiers()).find((tier) => tier.name === name);
-    const use = { stored, accounts: await accounts.countAccountsOfTier(name) };
-    const event = deleteTier(principal, name, use, tiers, origin);
-    const deleted = await accounts.deleteTier(name, event);
-    if (!deleted) throw unknownTier(name);
-    await deps.tiersChanged();
+    await removeTier(deps, principal, name, origin);
     return { object: "tier", name, deleted: true };
   },
 });
+
+type TierDeps = Omit<AdminTierDeps, keyof EndpointDeps>;
+
+/** Creates or replaces the tier, if the figures differ. */
+export async function storeTier(
+  deps: TierDeps,
+  principal: Principal,
+  name: string,
+  request: TierRequest,
+  origin: Origin,
+): Promise<void> {
+  const change = putTier(principal, name, request, deps.tiers, origin);
+  if (!change) return;
+  await deps.accounts.putTier(change.tier, change.event);
+  await deps.tiersChanged();
+}
+
+/** Deletes a tier of the database. Throws if the tier must stay. */
+export async function removeTier(deps: TierDeps, principal: Principal, name: string, origin: Origin): Promise<void> {
+  const { accounts, tiers } = deps;
+  const stored = (await accounts.listTiers()).find((tier) => tier.name === name);
+  const use = { stored, accounts: await accounts.countAccountsOfTier(name) };
+  const event = deleteTier(principal, name, use, tiers, origin);
+  const deleted = await accounts.deleteTier(name, event);
+  if (!deleted) throw unknownTier(name);
+  await deps.tiersChanged();
+}
 
 async function withAccounts(tier: KnownTier, { accounts }: AdminTierDeps) {
   return tierToWire(tier, await accounts.countAccountsOfTier(tier.name));

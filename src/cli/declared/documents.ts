@@ -1,0 +1,87 @@
+// Reads the documents of `headrace apply` from YAML files, and finds the line that an error of the server is about.
+import { readdir, readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { renderLocation, renderProblem, type SourceLocation } from "../../config/problems.ts";
+import { readYamlDocuments, type YamlFile } from "../../config/read-yaml.ts";
+import { ApiError } from "../login/api-request.ts";
+import type { CliContext } from "../terminal/context.ts";
+import { CliError } from "../terminal/terminal.ts";
+
+export interface ReadDocument {
+  document: { kind: string; name: string; spec: Record<string, unknown> };
+  yaml: YamlFile;
+}
+
+const members = ["kind", "name", "spec"] as const;
+
+/** Reads all documents of the files, and of all YAML files in the directories. `-` is standard input. */
+export async function readDocuments(context: CliContext, paths: readonly string[]): Promise<ReadDocument[]> {
+  const files = (await Promise.all(paths.map(filesAt))).flat();
+  const texts = await Promise.all(
+    files.map(async (path) => ({ path, text: await (path === "-" ? context.input.readAll() : textAt(path)) })),
+  );
+  const yamls = texts.flatMap(({ path, text }) => readYamlDocuments(text, path, context.env));
+  const problems = yamls.flatMap((yaml) => yaml.problems.map(renderProblem));
+  if (problems.length > 0) throw new CliError(problems.join("\n"));
+  const documents = yamls.map((yaml) => ({ document: documentOf(yaml), yaml }));
+  if (documents.length > 0) return documents;
+  throw new CliError(`There is no document in ${paths.join(", ")}. headrace export prints the documents of a server.`);
+}
+
+async function filesAt(path: string): Promise<string[]> {
+  if (path === "-" || !(await stat(path).catch(unreadable(path))).isDirectory()) return [path];
+  const names = await readdir(path, { recursive: true }).catch(unreadable(path));
+  return names
+    .filter((name) => /\.ya?ml$/.test(name))
+    .sort()
+    .map((name) => join(path, name));
+}
+
+const textAt = (path: string) => readFile(path, "utf8").catch(unreadable(path));
+
+function unreadable(path: string): (error: unknown) => never {
+  return (error) => {
+    throw new CliError(`${path} cannot be read (${(error as NodeJS.ErrnoException).code ?? String(error)}).`);
+  };
+}
+
+function documentOf(yaml: YamlFile): ReadDocument["document"] {
+  const { data } = yaml;
+  const isMapping = typeof data === "object" && data !== null && !Array.isArray(data);
+  const wrong = isMapping ? Object.keys(data).find((key) => !members.some((member) => member === key)) : undefined;
+  if (wrong !== undefined) throw problem(yaml.locateKey([], wrong), "is no member of a document");
+  const { kind, name, spec = {} } = { ...(isMapping ? data : {}) } as Record<string, unknown>;
+  if (typeof kind !== "string") throw problem(yaml.locate(["kind"]), "is required and must be a text", "kind");
+  if (typeof name !== "string") throw problem(yaml.locate(["name"]), "is required and must be a text", "name");
+  if (typeof spec === "object" && spec !== null && !Array.isArray(spec)) {
+    return { kind, name, spec: spec as Record<string, unknown> };
+  }
+  throw problem(yaml.locate(["spec"]), "must be a mapping of the object's settings");
+}
+
+function problem(location: SourceLocation, message: string, path = location.path): CliError {
+  const fix = "A document has kind, name and spec.";
+  return new CliError(renderProblem({ ...location, path, message, fix }));
+}
+
+/** Runs a request with the documents. An error of the server about a document begins with its file and line. */
+export async function located<Result>(documents: readonly ReadDocument[], request: Promise<Result>): Promise<Result> {
+  try {
+    return await request;
+  } catch (error) {
+    const [, index, place = "", said] =
+      /^documents\[(\d+)\]((?:\.[^.[\]: ]+|\[\d+\])*): (.*)$/s.exec(
+        (error instanceof ApiError && error.reason) || "",
+      ) ?? [];
+    const yaml = documents[Number(index)]?.yaml;
+    if (!yaml || said === undefined) throw error;
+    const path = [...place.matchAll(/\.([^.[\]]+)|\[(\d+)\]/g)].map(([, key, at]) => key ?? Number(at));
+    throw new CliError(`${renderLocation(locationOf(yaml, path))}${said}`);
+  }
+}
+
+/** Returns the place of the value, or of its key: an unknown member may have a value of several lines. */
+function locationOf(yaml: YamlFile, path: (string | number)[]): SourceLocation {
+  const last = path.at(-1);
+  return typeof last === "string" ? yaml.locateKey(path.slice(0, -1), last) : yaml.locate(path);
+}

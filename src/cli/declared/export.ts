@@ -1,0 +1,60 @@
+// `headrace export`: prints the objects of a server as documents for files.
+import { z } from "zod";
+import { writeYamlDocuments } from "../../config/read-yaml.ts";
+import { requestWholeList, understood } from "../login/api-request.ts";
+import { serverCommand } from "../login/server-command.ts";
+
+const document = z.object({
+  kind: z.string(),
+  name: z.string(),
+  spec: z.record(z.string(), z.unknown()),
+  secrets: z.array(z.string()),
+});
+type Document = z.infer<typeof document>;
+
+export const exportCommand = serverCommand({
+  name: "export",
+  summary: "print the server's objects as files",
+  description: "Print the objects of the server as YAML documents for headrace apply. Needs an operator's key.",
+  options: {
+    kind: ["--kind <kind>", "only objects of this kind, such as model"],
+    managedBy: ["--managed-by <name>", "only objects of this set of files"],
+    json: ["--json", "print them as the API gives them"],
+  },
+  examples: ["headrace export > headrace.yaml.d/all.yaml", "headrace export --kind model"],
+  help: [
+    `Secrets are not printed. Each becomes the reference of an environment variable, such as
+\${UPSTREAM_VLLM_API_KEY}, that must be set when the file is applied. Objects that are defined
+in headrace.yaml are left out.`,
+  ],
+  async run({ connect, ask, options, terminal }) {
+    const connection = await connect();
+    const query = new URLSearchParams({
+      ...(options.kind === undefined ? {} : { kind: options.kind }),
+      ...(options.managedBy === undefined ? {} : { managed_by: options.managedBy }),
+    });
+    const raw = await ask((_, signal) =>
+      requestWholeList(connection, `/admin/documents?${query}`, "list of documents", signal),
+    );
+    const show = () => {
+      const documents = raw.map((one) => understood(document, one, connection, "list of documents"));
+      if (documents.length === 0) return terminal.note("There are no such objects.");
+      terminal.print(writeYamlDocuments(documents.map(written)).trimEnd());
+    };
+    return { json: raw, show };
+  },
+});
+
+function written({ kind, name, spec, secrets }: Document) {
+  const variable = (member: string) => `\${${`${kind}_${name}_${member}`.toUpperCase().replace(/[^A-Z0-9]+/g, "_")}}`;
+  const references = Object.fromEntries(secrets.map((member) => [member, variable(member)]));
+  return { kind, name: literal(name), spec: { ...(literal(spec) as object), ...references } };
+}
+
+/** Returns the value with texts that `headrace apply` reads as they are, although they contain `${`. */
+function literal(value: unknown): unknown {
+  if (typeof value === "string") return value.replaceAll("${", () => "$${");
+  if (Array.isArray(value)) return value.map(literal);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, literal(member)]));
+}

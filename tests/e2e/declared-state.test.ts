@@ -1,0 +1,221 @@
+// `headrace apply`, `diff` and `export` against real servers: files make a server what they say, and again nothing.
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { runCommand } from "../fixtures/command-line.ts";
+import { type Gateway, startGateway } from "../support/nodes.ts";
+
+const secret = "sk-upstream-canary-7f3a";
+
+const everything = `
+kind: tier
+name: gold
+spec: { requests_per_minute: 300, tokens_per_minute: null, monthly_spend: 250, quotas: [{ unit: usd, amount: 5, per: day }] }
+---
+kind: account
+name: web-shop
+spec: { name: Web shop, tier: gold, monthly_tokens: 5000000, store_chats: true }
+---
+kind: upstream
+name: dead
+spec: { url: "http://127.0.0.1:9/v1", api_key: "\${DEAD_KEY}", max_concurrency: 4 }
+---
+kind: model
+name: house/fast
+spec:
+  price: { input: 0.15, output: 0.6 }
+  deployments: [{ upstream: dead, model: tiny }]
+  fallbacks: [other]
+  policies: { cache: { ttl_seconds: 60 } }
+`;
+
+let directory: string;
+let server: Gateway;
+let run: Run;
+type Run = ReturnType<typeof commandsOf>;
+
+const stack: AsyncDisposable[] = [];
+
+beforeEach(async () => {
+  directory = mkdtempSync(join(tmpdir(), "headrace-declared-"));
+  ({ server, run } = await started());
+});
+
+afterEach(async () => {
+  for (const part of stack.splice(0)) await part[Symbol.asyncDispose]();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+async function started(): Promise<{ server: Gateway; run: Run }> {
+  const made = await startGateway();
+  stack.push(made);
+  return { server: made, run: commandsOf(made) };
+}
+
+function commandsOf(made: Gateway) {
+  const keys = { DEAD_KEY: secret, UPSTREAM_DEAD_API_KEY: secret };
+  const env = { HEADRACE_BASE_URL: made.baseUrl, HEADRACE_API_KEY: made.operator, ...keys };
+  const command = (...args: string[]) => runCommand(args, { env });
+  const admin = (path: string, body?: unknown, method = body ? "POST" : "GET") => made.admin(method, path, body);
+  return Object.assign(command, { admin });
+}
+
+function file(text: string, name = "all.yaml"): string {
+  const path = join(directory, name);
+  mkdirSync(join(path, ".."), { recursive: true });
+  writeFileSync(path, text);
+  return path;
+}
+
+test("creates all objects in the order of their references, and changes nothing the second time", async () => {
+  const path = file(everything.split("---").reverse().join("---"));
+  const planned = await run("apply", "-f", path, "--plan");
+  expect([planned.code, planned.stderr]).toEqual([0, ""]);
+  expect(planned.stdout).toContain("+ create account web-shop");
+  expect(planned.stdout).toEndWith("Plan: 4 to create.\n");
+  expect((await run.admin("/accounts")).body.data).toHaveLength(1);
+
+  const applied = await run("apply", "-f", path, "--yes");
+  expect([applied.code, applied.stderr]).toEqual([0, ""]);
+  expect((await run("diff", "-f", path)).code).toBe(0);
+  const again = await run("apply", "-f", path);
+  expect([again.code, again.stdout]).toEqual([0, "No changes.\n"]);
+
+  const model = (await run.admin("/models/house/fast")).body;
+  expect(model.settings).toMatchObject({ price: { input: 0.15, output: 0.6 }, fallbacks: ["other"] });
+  const { data: audit } = (await run.admin("/audit?action=documents.applied")).body;
+  expect(audit).toHaveLength(1);
+  expect(audit[0]).toMatchObject({
+    target_id: "headrace",
+    detail: { create: ["tier/gold", "account/web-shop", "upstream/dead", "model/house/fast"] },
+  });
+});
+
+test("names the changed fields and ends with 2 after a change by hand, and undoes the change", async () => {
+  const path = file(everything);
+  await run("apply", "-f", path, "--yes");
+  await run.admin("/models/house/fast", { price: { input: 0.3, output: 0.6 }, aliases: ["fast"] }, "PATCH");
+  await run.admin("/upstreams/dead", { api_key: "sk-another" }, "PATCH");
+
+  const drift = await run("diff", "-f", path);
+  expect(drift.code).toBe(2);
+  expect(drift.stdout).toContain(
+    '~ update model house/fast\n    price.input: 0.3 → 0.15\n    aliases: ["fast"] → default\n',
+  );
+  expect(drift.stdout).toContain("~ update upstream dead\n    api_key: changes (secret)\n");
+  expect(drift.stderr).toContain("2 objects differ from the files.");
+
+  expect((await run("apply", "-f", path, "--yes")).code).toBe(0);
+  expect((await run("diff", "-f", path)).code).toBe(0);
+});
+
+test("reproduces an export on an empty installation", async () => {
+  await run("apply", "-f", file(everything), "--yes");
+  await run.admin("/accounts", { name: `Made by hand, with \${DOLLAR}` });
+  const before = await run("export");
+  expect(before.stdout).toContain(`api_key: \${UPSTREAM_DEAD_API_KEY}`);
+
+  const other = await started();
+  const applied = await other.run("apply", "-f", file(before.stdout, "export.yaml"), "--yes");
+  expect([applied.code, applied.stderr]).toEqual([0, ""]);
+  const after = await other.run("export");
+  expect(after.stdout).toBe(before.stdout);
+  expect((await other.run("diff", "-f", file(before.stdout, "export.yaml"))).code).toBe(0);
+});
+
+test("prunes only objects of its own set of files, suspends their accounts and resumes them", async () => {
+  const path = file(everything);
+  await run("apply", "-f", path, "--managed-by", "shop", "--yes");
+  await run.admin("/upstreams", { name: "by-hand", url: "http://127.0.0.1:9/v1" });
+  const tier = "kind: tier\nname: silver\nspec: { requests_per_minute: 5, tokens_per_minute: null }\n";
+  const silver = file(tier, "silver.yaml");
+  await run("apply", "-f", silver, "--managed-by", "other", "--yes");
+
+  const foreign = await run("apply", "-f", silver, "--managed-by", "shop", "--yes");
+  expect([foreign.code, foreign.stderr]).toEqual([
+    1,
+    expect.stringContaining("silver.yaml:2:1  name: the tier silver is managed by other."),
+  ]);
+  const own = file(tier.replace("silver", "bronze"), "bronze.yaml");
+  const pruned = await run("apply", "-f", own, "--managed-by", "shop", "--prune", "--yes");
+  expect([pruned.code, pruned.stderr]).toEqual([0, ""]);
+  const left = JSON.parse((await run("export", "--json")).stdout);
+  expect(left.map(({ kind, name }: { kind: string; name: string }) => `${kind}/${name}`)).toEqual([
+    ...["tier/bronze", "tier/silver", "account/first", "account/web-shop", "upstream/by-hand"],
+  ]);
+  expect(left[3]).toMatchObject({ managed_by: null, spec: { status: "suspended" } });
+
+  await run("apply", "-f", path, "--managed-by", "shop", "--yes");
+  const accounts = (await run.admin("/accounts")).body.data;
+  expect(accounts.map((one: { name: string; status: string }) => [one.name, one.status])).toEqual([
+    ["First account", "active"],
+    ["Web shop", "active"],
+  ]);
+});
+
+test("goes on where an interrupted run ended, without a second account", async () => {
+  const { declaredMarks, accounts } = server.governance;
+  const insert = accounts.insertAccount.bind(accounts);
+  accounts.insertAccount = () => Promise.reject(new Error("killed"));
+  const path = file(everything);
+  expect((await run("apply", "-f", path, "--yes")).code).toBe(1);
+  const [mark] = (await declaredMarks.list()).filter(({ kind }) => kind === "account");
+  accounts.insertAccount = insert;
+  expect((await run("apply", "-f", path, "--yes")).code).toBe(0);
+  expect((await accounts.findAccount(mark?.targetId ?? ""))?.name).toBe("Web shop");
+  expect((await run.admin("/accounts")).body.data).toHaveLength(2);
+});
+
+test("refuses a wrong document with its line before changing anything", async () => {
+  const wrong = [
+    ["spec: { url: http://127.0.0.1:9/v1, max_concurency: 3 }", "3:37", "is no member of"],
+    ["spec:\n  url: http://127.0.0.1:9/v1\n  max_concurrency: many", "5:3", "must be"],
+    ["spec: [1]", "3:7", "must be a mapping"],
+    ["specs: {}", "3:1", "is no member of a document"],
+    [`spec: { url: "\${NOWHERE}" }`, "3:14", "NOWHERE, which is not set"],
+    ["spec: { url: http://127.0.0.1:9/v1, cache_salt: [{ a: 1 }] }", "3:37", "must be"],
+  ] as const;
+  for (const [rest, line, message] of wrong) {
+    const path = file(`kind: upstream\nname: up\n${rest}\n---\n${everything}`);
+    const refused = await run("apply", "-f", path, "--yes");
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining(`${path}:${line}  `)]);
+    expect(refused.stderr).toContain(message);
+  }
+  expect((await run.admin("/accounts")).body.data).toHaveLength(1);
+});
+
+test("shows secrets in no plan, export, audit event or log", async () => {
+  const path = file(everything);
+  const texts = [await run("apply", "-f", path, "--plan", "--json"), await run("apply", "-f", path, "--yes")];
+  texts.push(await run("export"), await run("export", "--json"), await run("diff", "-f", path));
+  const audit = JSON.stringify((await run.admin("/audit")).body);
+  for (const text of [...texts.map(({ stdout, stderr }) => stdout + stderr), audit, server.logText()]) {
+    expect(text).not.toContain(secret);
+  }
+});
+
+test("puts and deletes one object by its external name", async () => {
+  const spec = { name: "Books", tier: "pro" };
+  const made = await run.admin("/documents/account/books", { managed_by: "terraform", spec }, "PUT");
+  expect(made).toEqual({
+    status: 200,
+    body: { object: "document", kind: "account", name: "books", managed_by: "terraform", spec, secrets: [] },
+  });
+  expect(await run.admin("/documents/account/books", { managed_by: "terraform", spec }, "PUT")).toEqual(made);
+  expect(await run.admin("/documents/account/books")).toEqual(made);
+  expect((await run.admin("/documents/account/books", { spec }, "PUT")).status).toBe(400);
+  expect((await run.admin("/documents/account/books", undefined, "DELETE")).status).toBe(400);
+  expect((await run.admin("/documents/account/books?managed_by=terraform", undefined, "DELETE")).status).toBe(200);
+  expect((await run.admin("/documents/account/none")).status).toBe(404);
+  expect((await run.admin("/documents/nothing/none")).status).toBe(400);
+  expect((await run.admin("/accounts")).body.data).toHaveLength(2);
+});
+
+test("changes nothing if the server changed since the plan", async () => {
+  const body = { managed_by: "a", documents: [{ kind: "account", name: "books", spec: { name: "Books" } }] };
+  const { digest } = (await run.admin("/apply", { ...body, plan: true })).body;
+  await run.admin("/apply", body);
+  const late = await run.admin("/apply", { ...body, expect: digest });
+  expect([late.status, late.body.error.message]).toEqual([400, expect.stringContaining("changed since this plan")]);
+});
