@@ -2,7 +2,7 @@
 import type { Acting } from "./audit.ts";
 
 /** The kinds in the order of creation: an object refers only to kinds before its own. */
-export const declaredKinds = ["tier", "account", "upstream", "model"] as const;
+export const declaredKinds = ["tier", "account", "upstream", "model", "mcp_server", "webhook", "key"] as const;
 export type DeclaredKind = (typeof declaredKinds)[number];
 
 /** Connects an object to its external name and to the files that manage the object. */

@@ -52,6 +52,9 @@ export interface WebhookRequest {
   enabled?: boolean | undefined;
 }
 
+/** The settings of a webhook that a request may set. */
+type WebhookSettings = Pick<SecuredWebhook, "url" | "format" | "description" | "events" | "isEnabled">;
+
 /** A new webhook with its secret, which is shown once. */
 export interface MadeWebhook {
   webhook: SecuredWebhook;
@@ -98,19 +101,15 @@ export class Webhooks {
     owner: WebhookOwner,
     request: WebhookRequest,
     origin: Origin,
+    id = `whk_${Bun.randomUUIDv7()}`,
   ): Promise<MadeWebhook> {
     const { store } = this.#options;
-    const id = `whk_${Bun.randomUUIDv7()}`;
-    const format = request.format ?? "standard";
-    const { secret, record } = this.#newSecret(id, routingKeyFor(format, request.routing_key));
+    const settings = this.settings(owner, request);
+    const { secret, record } = this.#newSecret(id, routingKeyFor(settings.format, request.routing_key));
     const webhook: SecuredWebhook = {
       ...owner,
       id,
-      url: receiverUrl(request.url ?? "", this.#rulesFor(owner)),
-      format,
-      description: descriptionOf(request.description ?? ""),
-      events: eventsOf(owner, request.events ?? []),
-      isEnabled: true,
+      ...settings,
       disabledReason: null,
       secrets: [record],
       createdBy: actorOf(principal).id,
@@ -119,6 +118,23 @@ export class Webhooks {
     const event = auditEvent("webhook.created", principal, origin, about(webhook, settingsToWire(webhook)));
     if (await store.insert(webhook, event)) return { webhook, secret };
     throw invalidRequest(`There are ${maxWebhooks} webhooks already, the most there may be. Delete one first.`);
+  }
+
+  /** Returns the settings of a new webhook. Throws `invalid_request`. */
+  settings(owner: WebhookOwner, request: WebhookRequest): WebhookSettings {
+    return {
+      url: receiverUrl(request.url ?? "", this.#rulesFor(owner)),
+      format: request.format ?? "standard",
+      description: descriptionOf(request.description ?? ""),
+      events: eventsOf(owner, request.events ?? []),
+      isEnabled: request.enabled ?? true,
+    };
+  }
+
+  /** Returns the routing key of a PagerDuty webhook, a secret. Undefined for other webhooks. */
+  routingKey({ id, format, secrets }: SecuredWebhook): string | undefined {
+    const sealed = format === "pagerduty" ? secrets.at(-1)?.sealed : undefined;
+    return sealed === undefined ? undefined : this.#options.sealFor(webhookSecretPurpose(id)).open(sealed);
   }
 
   async update(
@@ -220,7 +236,8 @@ export function deliveryToWire({
   };
 }
 
-function settingsToWire({ url, format, description, events, isEnabled }: SecuredWebhook) {
+/** Returns the settings in the form of the API. */
+export function settingsToWire({ url, format, description, events, isEnabled }: WebhookSettings) {
   return { url, format, description, events: [...events], enabled: isEnabled };
 }
 
@@ -239,7 +256,10 @@ function descriptionOf(text: string): string {
 }
 
 /** Returns the events in their usual order, without repetitions, so that a reordered list is no change. */
-function eventsOf({ accountId }: WebhookOwner, wanted: readonly NotificationType[]): NotificationType[] {
+function eventsOf(
+  { accountId }: Pick<WebhookOwner, "accountId">,
+  wanted: readonly NotificationType[],
+): NotificationType[] {
   const known: readonly NotificationType[] = accountId === null ? operatorNotificationTypes : accountNotificationTypes;
   const other = wanted.find((type) => !known.includes(type));
   if (other === undefined) return known.filter((type) => wanted.includes(type));

@@ -1,9 +1,10 @@
 // `headrace apply`, `diff` and `export` against real servers: files make a server what they say, and again nothing.
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runCommand } from "../fixtures/command-line.ts";
+import { until } from "../support/headrace.ts";
 import { type Gateway, startGateway } from "../support/nodes.ts";
 
 const secret = "sk-upstream-canary-7f3a";
@@ -28,6 +29,20 @@ spec:
   deployments: [{ upstream: dead, model: tiny }]
   fallbacks: [other]
   policies: { cache: { ttl_seconds: 60 } }
+---
+kind: mcp_server
+name: weather
+spec: { url: "https://tools.example.com/mcp", accounts: [web-shop], headers: { x-token: "\${DEAD_KEY}" } }
+---
+kind: webhook
+name: ops
+spec: { url: "https://hooks.example.com/headrace", events: [upstream.down] }
+secret_to: secrets/ops
+---
+kind: key
+name: ci
+spec: { account: web-shop, environment: dev, name: CI, scopes: [models:read], monthly_spend: 20 }
+secret_to: secrets/ci
 `;
 
 let directory: string;
@@ -54,7 +69,7 @@ async function started(): Promise<{ server: Gateway; run: Run }> {
 }
 
 function commandsOf(made: Gateway) {
-  const keys = { DEAD_KEY: secret, UPSTREAM_DEAD_API_KEY: secret };
+  const keys = { DEAD_KEY: secret, UPSTREAM_DEAD_API_KEY: secret, MCP_SERVER_WEATHER_HEADERS_X_TOKEN: secret };
   const env = { HEADRACE_BASE_URL: made.baseUrl, HEADRACE_API_KEY: made.operator, ...keys };
   const command = (...args: string[]) => runCommand(args, { env });
   const admin = (path: string, body?: unknown, method = body ? "POST" : "GET") => made.admin(method, path, body);
@@ -73,7 +88,7 @@ test("creates all objects in the order of their references, and changes nothing 
   const planned = await run("apply", "-f", path, "--plan");
   expect([planned.code, planned.stderr]).toEqual([0, ""]);
   expect(planned.stdout).toContain("+ create account web-shop");
-  expect(planned.stdout).toEndWith("Plan: 4 to create.\n");
+  expect(planned.stdout).toEndWith("Plan: 7 to create.\n");
   expect((await run.admin("/accounts")).body.data).toHaveLength(1);
 
   const applied = await run("apply", "-f", path, "--yes");
@@ -88,7 +103,12 @@ test("creates all objects in the order of their references, and changes nothing 
   expect(audit).toHaveLength(1);
   expect(audit[0]).toMatchObject({
     target_id: "headrace",
-    detail: { create: ["tier/gold", "account/web-shop", "upstream/dead", "model/house/fast"] },
+    detail: {
+      create: [
+        ...["tier/gold", "account/web-shop", "upstream/dead", "model/house/fast"],
+        ...["mcp_server/weather", "webhook/ops", "key/ci"],
+      ],
+    },
   });
 });
 
@@ -117,7 +137,8 @@ test("reproduces an export on an empty installation", async () => {
   expect(before.stdout).toContain(`api_key: \${UPSTREAM_DEAD_API_KEY}`);
 
   const other = await started();
-  const applied = await other.run("apply", "-f", file(before.stdout, "export.yaml"), "--yes");
+  const dir = join(directory, "other");
+  const applied = await other.run("apply", "-f", file(before.stdout, "export.yaml"), "--yes", "--secrets-dir", dir);
   expect([applied.code, applied.stderr]).toEqual([0, ""]);
   const after = await other.run("export");
   expect(after.stdout).toBe(before.stdout);
@@ -146,7 +167,8 @@ test("prunes only objects of its own set of files, suspends their accounts and r
   ]);
   expect(left[3]).toMatchObject({ managed_by: null, spec: { status: "suspended" } });
 
-  await run("apply", "-f", path, "--managed-by", "shop", "--yes");
+  rmSync(join(directory, "secrets"), { recursive: true });
+  expect((await run("apply", "-f", path, "--managed-by", "shop", "--yes")).code).toBe(0);
   const accounts = (await run.admin("/accounts")).body.data;
   expect(accounts.map((one: { name: string; status: string }) => [one.name, one.status])).toEqual([
     ["First account", "active"],
@@ -190,9 +212,71 @@ test("shows secrets in no plan, export, audit event or log", async () => {
   const texts = [await run("apply", "-f", path, "--plan", "--json"), await run("apply", "-f", path, "--yes")];
   texts.push(await run("export"), await run("export", "--json"), await run("diff", "-f", path));
   const audit = JSON.stringify((await run.admin("/audit")).body);
+  const made = ["ops", "ci"].map((name) => readFileSync(join(directory, "secrets", name), "utf8").trim());
+  expect(made.every((one) => one.length > 20)).toBe(true);
   for (const text of [...texts.map(({ stdout, stderr }) => stdout + stderr), audit, server.logText()]) {
-    expect(text).not.toContain(secret);
+    for (const one of [secret, ...made]) expect(text).not.toContain(one);
   }
+});
+
+test("writes the secret of a new key once to its file, and replaces a lost key that was never used", async () => {
+  const path = file(everything);
+  const target = join(directory, "secrets", "ci");
+  const without = file(everything.replace("secret_to: secrets/ci", ""), "without.yaml");
+  const refused = await run("apply", "-f", without, "--yes");
+  expect([refused.code, refused.stderr]).toEqual([
+    1,
+    expect.stringContaining("without.yaml:32:7  name: its secret is made"),
+  ]);
+  expect(existsSync(join(directory, "secrets"))).toBe(false);
+
+  await run("apply", "-f", path, "--yes");
+  const first = readFileSync(target, "utf8").trim();
+  expect(statSync(target).mode & 0o777).toBe(0o600);
+  const models = (key: string) => server.request("/v1/models", { headers: { authorization: `Bearer ${key}` } });
+
+  rmSync(target);
+  expect((await run("diff", "-f", path)).code).toBe(0);
+  const noted = await run("apply", "-f", path, "--yes");
+  expect([noted.code, noted.stderr]).toEqual([
+    0,
+    expect.stringContaining("The secret of key ci is not in its file here."),
+  ]);
+  expect((await run("apply", "-f", path, "--yes", "--replace-lost")).stdout).toContain("~ replace key ci");
+  const second = readFileSync(target, "utf8").trim();
+  expect([(await models(first)).status, (await models(second)).status]).toEqual([401, 200]);
+
+  rmSync(target);
+  const used = await until(async () => {
+    const again = await run("apply", "-f", path, "--plan", "--replace-lost");
+    return again.code === 1 && again.stderr;
+  }, "the use of the key to be recorded");
+  expect(used).toContain("the key ci is in use");
+});
+
+test("finds hand changes of keys, webhooks and MCP servers, and makes a revoked key anew", async () => {
+  const path = file(everything);
+  await run("apply", "-f", path, "--yes");
+  const account = (await run.admin("/accounts")).body.data[1].id;
+  const [key] = (await run.admin(`/accounts/${account}/keys`)).body.data;
+  const [hook] = (await run.admin("/webhooks")).body.data;
+  await run.admin(`/webhooks/${hook.id}`, { enabled: false }, "PATCH");
+  await run.admin("/tool-servers/weather", { timeout_seconds: 5, headers: { "x-token": "other" } }, "PATCH");
+  await run.admin(`/keys/${key.id}`, undefined, "DELETE");
+  const drift = await run("diff", "-f", path);
+  expect(drift.stdout).toContain("~ update webhook ops\n    enabled: false → default\n");
+  expect(drift.stdout).toContain(
+    "~ update mcp_server weather\n    timeout_seconds: 5 → default\n    headers.x-token: changes (secret)\n",
+  );
+  expect(drift.stdout).toContain("+ create key ci\n");
+
+  const kept = await run("apply", "-f", path, "--yes");
+  expect([kept.code, kept.stderr]).toEqual([1, expect.stringContaining("which exists. Move that file away first.")]);
+  rmSync(join(directory, "secrets", "ci"));
+  expect((await run("apply", "-f", path, "--yes")).code).toBe(0);
+  const changed = file(everything.replace("monthly_spend: 20", "monthly_spend: 30"));
+  expect((await run("apply", "-f", changed, "--yes")).stdout).toContain("monthly_spend: 20 → 30");
+  expect((await run("diff", "-f", changed)).code).toBe(0);
 });
 
 test("puts and deletes one object by its external name", async () => {

@@ -1141,9 +1141,10 @@ export interface Shapes {
   DeclaredDocument?: DeclaredDocument;
   ApplyRequest?: ApplyRequest;
   Apply?: Apply;
-  PlannedDocument?: PlannedDocument;
+  AppliedDocument?: AppliedDocument;
   DeclaredChange?: DeclaredChange;
   PutDocumentRequest?: PutDocumentRequest;
+  PutDocument?: PutDocument;
   DeletedDocument?: DeletedDocument;
   JoinRequest?: JoinRequest;
   JoinedNode?: JoinedNode;
@@ -12890,7 +12891,7 @@ export interface DeclaredDocumentList {
 }
 export interface DeclaredDocument {
   object: "document";
-  kind: "tier" | "account" | "upstream" | "model";
+  kind: "tier" | "account" | "upstream" | "model" | "mcp_server" | "webhook" | "key";
   /**
    * Name of the object in files: its own name if the kind has names, and its id if the object has no such name yet.
    */
@@ -12919,7 +12920,7 @@ export interface ApplyRequest {
    * @maxItems 2000
    */
   documents: {
-    kind: "tier" | "account" | "upstream" | "model";
+    kind: "tier" | "account" | "upstream" | "model" | "mcp_server" | "webhook" | "key";
     /**
      * Name of the object in files: its own name if the kind has names, and its id if the object has no such name yet.
      */
@@ -12935,6 +12936,18 @@ export interface ApplyRequest {
    * True to delete objects that `managed_by` manages and that have no document. Default: false.
    */
   prune?: boolean;
+  /**
+   * Objects whose secret the caller does not have. Webhooks are replaced, and keys that were never used. A key that was used is refused.
+   *
+   * @maxItems 2000
+   */
+  lost?: {
+    kind: "tier" | "account" | "upstream" | "model" | "mcp_server" | "webhook" | "key";
+    /**
+     * Name of the object in files: its own name if the kind has names, and its id if the object has no such name yet.
+     */
+    name: string;
+  }[];
   /**
    * True to only return the changes. Default: false.
    */
@@ -12954,19 +12967,23 @@ export interface Apply {
   /**
    * One entry for each document, then the deletions.
    */
-  data: PlannedDocument[];
+  data: AppliedDocument[];
 }
-export interface PlannedDocument {
-  kind: "tier" | "account" | "upstream" | "model";
+export interface AppliedDocument {
+  kind: "tier" | "account" | "upstream" | "model" | "mcp_server" | "webhook" | "key";
   /**
    * Name of the object in files: its own name if the kind has names, and its id if the object has no such name yet.
    */
   name: string;
   /**
-   * `adopt`: the object exists without a manager; its settings become those of the document. `suspend`: an account without a document, as accounts are not deleted.
+   * `adopt`: the object exists without a manager; its settings become those of the document. `suspend`: an account without a document, as accounts are not deleted. `replace`: the object is deleted and created again, because its secret was lost.
    */
-  action: "create" | "adopt" | "update" | "suspend" | "delete" | "none";
+  action: "create" | "replace" | "adopt" | "update" | "suspend" | "delete" | "none";
   changes: DeclaredChange[];
+  /**
+   * Secret of a new key or webhook. It is shown only in this response, and not in a plan.
+   */
+  secret?: string;
 }
 export interface DeclaredChange {
   /**
@@ -13002,9 +13019,35 @@ export interface PutDocumentRequest {
     [k: string]: unknown;
   };
 }
+export interface PutDocument {
+  object: "document";
+  kind: "tier" | "account" | "upstream" | "model" | "mcp_server" | "webhook" | "key";
+  /**
+   * Name of the object in files: its own name if the kind has names, and its id if the object has no such name yet.
+   */
+  name: string;
+  /**
+   * Name of the set of files that manages the object. null: none.
+   */
+  managed_by: string | null;
+  /**
+   * Settings that differ from the defaults, without secrets.
+   */
+  spec: {
+    [k: string]: unknown;
+  };
+  /**
+   * Members of `spec` that are set but secret, such as `api_key`.
+   */
+  secrets: string[];
+  /**
+   * Secret of a new key or webhook. It is shown only in this response, and not in a plan.
+   */
+  secret?: string;
+}
 export interface DeletedDocument {
   object: "document";
-  kind: "tier" | "account" | "upstream" | "model";
+  kind: "tier" | "account" | "upstream" | "model" | "mcp_server" | "webhook" | "key";
   name: string;
   deleted: true;
 }

@@ -6,6 +6,7 @@ import type { ServerCall } from "../login/server-command.ts";
 import { serverCommand } from "../login/server-command.ts";
 import { CliError, exitCodes, printable, type Terminal } from "../terminal/terminal.ts";
 import { located, readDocuments } from "./documents.ts";
+import { SecretFiles } from "./secret-files.ts";
 
 const change = z.object({
   field: z.string(),
@@ -13,7 +14,10 @@ const change = z.object({
   after: z.unknown().optional(),
   secret: z.boolean(),
 });
-const planned = z.object({ kind: z.string(), name: z.string(), action: z.string(), changes: z.array(change) });
+const planned = z.object({
+  ...{ kind: z.string(), name: z.string(), action: z.string(), changes: z.array(change) },
+  secret: z.string().optional(),
+});
 const applied = z.object({ digest: z.string(), data: z.array(planned) });
 type Planned = z.infer<typeof planned>;
 
@@ -25,6 +29,7 @@ const options = {
   ],
   managedBy: ["--managed-by <name>", "name of this set of files, the owner of its objects (default: headrace)"],
   prune: ["--prune", "also delete objects of this set that no file has; needs --managed-by"],
+  secretsDir: ["--secrets-dir <path>", "directory for secrets of new keys and webhooks without secret_to"],
   json: ["--json", "print the changes as the API gives them"],
 } as const;
 
@@ -32,11 +37,14 @@ interface Options {
   file?: string[];
   managedBy?: string;
   prune?: boolean;
+  secretsDir?: string;
+  replaceLost?: boolean;
 }
 
 const documentHelp = `\
-A document has a kind (tier, account, upstream, model), a name, and a spec with the settings
-as the API has them. Settings that are left out have their default values.
+A document has a kind (tier, account, upstream, model, mcp_server, webhook, key), a name, and
+a spec with the settings as the API has them. Settings that are left out have their default
+values. secret_to beside the name is the file for the secret of a new key or webhook.
 \${NAME} is replaced by the environment variable, so secrets stay out of the files.`;
 
 export const applyCommand = serverCommand({
@@ -45,13 +53,14 @@ export const applyCommand = serverCommand({
   description: "Show how the objects of the server differ from the files, and change them. Needs an operator's key.",
   options: {
     ...options,
+    replaceLost: ["--replace-lost", "replace keys and webhooks whose secret is not in its file, unless a key was used"],
     plan: ["--plan", "only show what would change"],
     yes: ["-y, --yes", "change without asking"],
   },
   examples: [
     "headrace apply -f headrace.d/",
     "headrace apply -f headrace.d/ --managed-by production --prune --yes",
-    "headrace export | headrace apply -f - --base-url https://other.example.com/v1",
+    "headrace export | headrace apply -f - --yes --base-url https://other.example.com/v1",
   ],
   help: [
     documentHelp,
@@ -60,16 +69,31 @@ run it again: it goes on with what is left.`,
   ],
   async run(call) {
     const { options: given, terminal, confirm } = call;
-    const { plan, request } = await plannedChanges(call, given);
+    const { plan, request, secrets } = await plannedChanges(call, given);
     const changed = plan.data.filter(({ action }) => action !== "none");
+    for (const { kind, name } of given.replaceLost ? [] : secrets.lost()) {
+      if (plan.data.some((one) => one.kind === kind && one.name === name && one.action === "create")) continue;
+      terminal.note(
+        `The secret of ${kind} ${printable(name)} is not in its file here. If nobody has it: --replace-lost.`,
+      );
+    }
     if (given.plan || changed.length === 0) return { json: plan, show: () => printPlan(terminal, plan.data) };
+    secrets.requireRoom(plan.data);
     if (!given.json) printPlan(terminal, plan.data);
     await confirm({
       question: `Make ${changed.length === 1 ? "this change" : `these ${changed.length} changes`}`,
       canBeUndone: changed.every(({ action }) => action !== "delete"),
     });
     const answer = await request({ expect: plan.digest });
-    return { json: answer, show: () => terminal.print("Done.") };
+    const paths = await secrets.write(answer.data);
+    return {
+      // The secrets are in their files only.
+      json: { ...answer, data: answer.data.map(({ secret: _, ...one }) => one) },
+      show() {
+        for (const path of paths) terminal.print(`Wrote ${printable(path)}.`);
+        terminal.print("Done.");
+      },
+    };
   },
 });
 
@@ -93,23 +117,40 @@ export const diffCommand = serverCommand({
   },
 });
 
-async function plannedChanges(call: ServerCall<unknown>, { file = [], managedBy, prune = false }: Options) {
+async function plannedChanges(
+  call: ServerCall<unknown>,
+  { file = [], managedBy, prune = false, secretsDir, replaceLost }: Options,
+) {
   if (file.length === 0) throw new CliError("Name a file or directory with -f.", exitCodes.usage);
   if (prune && managedBy === undefined) {
     throw new CliError("--prune deletes objects of one set of files: name it with --managed-by.", exitCodes.usage);
   }
   const documents = await readDocuments(call.context, file);
   const connection = await call.connect();
-  const body = { managed_by: managedBy ?? "headrace", documents: documents.map(({ document }) => document), prune };
+  const secrets = new SecretFiles(documents, secretsDir);
+  const lost = replaceLost ? secrets.lost() : [];
+  const body = {
+    managed_by: managedBy ?? "headrace",
+    documents: documents.map(({ document }) => document),
+    prune,
+    lost,
+  };
   const request = async (more: { plan?: true; expect?: string }) => {
     // An upstream that does not answer delays its creation by seconds.
     const asked = call.request("/admin/apply", { method: "POST", body: { ...body, ...more }, timeoutMs: null });
     return understood(applied, await located(documents, asked), connection, "plan");
   };
-  return { documents, plan: await request({ plan: true }), request };
+  return { plan: await request({ plan: true }), request, secrets };
 }
 
-const signs: Readonly<Record<string, string>> = { create: "+", adopt: "~", update: "~", suspend: "-", delete: "-" };
+const signs: Readonly<Record<string, string>> = {
+  create: "+",
+  replace: "~",
+  adopt: "~",
+  update: "~",
+  suspend: "-",
+  delete: "-",
+};
 
 function printPlan(terminal: Terminal, data: readonly Planned[]): void {
   const changed = data.filter(({ action }) => action !== "none");

@@ -1,6 +1,6 @@
 // Reads the documents of `headrace apply` from YAML files, and finds the line that an error of the server is about.
 import { readdir, readFile, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { renderLocation, renderProblem, type SourceLocation } from "../../config/problems.ts";
 import { readYamlDocuments, type YamlFile } from "../../config/read-yaml.ts";
 import { ApiError } from "../login/api-request.ts";
@@ -10,9 +10,11 @@ import { CliError } from "../terminal/terminal.ts";
 export interface ReadDocument {
   document: { kind: string; name: string; spec: Record<string, unknown> };
   yaml: YamlFile;
+  /** The file for the object's own secret. */
+  secretTo?: string;
 }
 
-const members = ["kind", "name", "spec"] as const;
+const members = ["kind", "name", "spec", "secret_to"] as const;
 
 /** Reads all documents of the files, and of all YAML files in the directories. `-` is standard input. */
 export async function readDocuments(context: CliContext, paths: readonly string[]): Promise<ReadDocument[]> {
@@ -20,10 +22,12 @@ export async function readDocuments(context: CliContext, paths: readonly string[
   const texts = await Promise.all(
     files.map(async (path) => ({ path, text: await (path === "-" ? context.input.readAll() : textAt(path)) })),
   );
-  const yamls = texts.flatMap(({ path, text }) => readYamlDocuments(text, path, context.env));
-  const problems = yamls.flatMap((yaml) => yaml.problems.map(renderProblem));
+  const yamls = texts.flatMap(({ path, text }) =>
+    readYamlDocuments(text, path, context.env).map((yaml) => ({ yaml, folder: path === "-" ? "." : dirname(path) })),
+  );
+  const problems = yamls.flatMap(({ yaml }) => yaml.problems.map(renderProblem));
   if (problems.length > 0) throw new CliError(problems.join("\n"));
-  const documents = yamls.map((yaml) => ({ document: documentOf(yaml), yaml }));
+  const documents = yamls.map(({ yaml, folder }) => documentOf(yaml, folder));
   if (documents.length > 0) return documents;
   throw new CliError(`There is no document in ${paths.join(", ")}. headrace export prints the documents of a server.`);
 }
@@ -45,22 +49,25 @@ function unreadable(path: string): (error: unknown) => never {
   };
 }
 
-function documentOf(yaml: YamlFile): ReadDocument["document"] {
+function documentOf(yaml: YamlFile, folder: string): ReadDocument {
   const { data } = yaml;
   const isMapping = typeof data === "object" && data !== null && !Array.isArray(data);
   const wrong = isMapping ? Object.keys(data).find((key) => !members.some((member) => member === key)) : undefined;
   if (wrong !== undefined) throw problem(yaml.locateKey([], wrong), "is no member of a document");
-  const { kind, name, spec = {} } = { ...(isMapping ? data : {}) } as Record<string, unknown>;
+  const { kind, name, spec = {}, secret_to: secretTo } = { ...(isMapping ? data : {}) } as Record<string, unknown>;
   if (typeof kind !== "string") throw problem(yaml.locate(["kind"]), "is required and must be a text", "kind");
   if (typeof name !== "string") throw problem(yaml.locate(["name"]), "is required and must be a text", "name");
+  if (secretTo !== undefined && typeof secretTo !== "string")
+    throw problem(yaml.locate(["secret_to"]), "must be a path");
   if (typeof spec === "object" && spec !== null && !Array.isArray(spec)) {
-    return { kind, name, spec: spec as Record<string, unknown> };
+    const document = { kind, name, spec: spec as Record<string, unknown> };
+    return { document, yaml, ...(secretTo === undefined ? {} : { secretTo: resolve(folder, secretTo) }) };
   }
   throw problem(yaml.locate(["spec"]), "must be a mapping of the object's settings");
 }
 
 function problem(location: SourceLocation, message: string, path = location.path): CliError {
-  const fix = "A document has kind, name and spec.";
+  const fix = "A document has kind, name and spec, and may have secret_to.";
   return new CliError(renderProblem({ ...location, path, message, fix }));
 }
 

@@ -47,8 +47,14 @@ in headrace.yaml are left out.`,
 
 function written({ kind, name, spec, secrets }: Document) {
   const variable = (member: string) => `\${${`${kind}_${name}_${member}`.toUpperCase().replace(/[^A-Z0-9]+/g, "_")}}`;
-  const references = Object.fromEntries(secrets.map((member) => [member, variable(member)]));
-  return { kind, name: literal(name), spec: { ...(literal(spec) as object), ...references } };
+  const whole = literal(spec) as Record<string, unknown>;
+  for (const path of secrets) {
+    // A path such as `headers.x-api-key` has one member inside of another, whose name may contain dots.
+    const [, member = "", inner] = /^([^.]*)(?:\.(.*))?$/.exec(path) ?? [];
+    whole[member] =
+      inner === undefined ? variable(path) : { ...(whole[member] as object | undefined), [inner]: variable(path) };
+  }
+  return { kind, name: literal(name), spec: whole };
 }
 
 /** Returns the value with texts that `headrace apply` reads as they are, although they contain `${`. */

@@ -5,7 +5,7 @@ import { shown } from "../../base/text/shown.ts";
 import type { AuditEvent } from "../../domain/audit.ts";
 import type { Keys } from "../../domain/key-ring.ts";
 import type { Principal } from "../../domain/principal.ts";
-import type { McpServer, McpServers, ToolCredentials } from "../../domain/tools/mcp-server.ts";
+import type { McpServer, McpServers, ServerLocation, ToolCredentials } from "../../domain/tools/mcp-server.ts";
 import type { McpServerStore, StoredMcpServer } from "../../domain/tools/mcp-server-store.ts";
 import { mcpServerContext } from "../../domain/tools/server-rules.ts";
 import type { StoredToolConnection } from "../../domain/tools/tool-connection.ts";
@@ -108,12 +108,34 @@ export class ManagedServers implements McpServers {
     );
   }
 
+  /** Returns the servers of the database with their credentials, read again from there. */
+  async stored(): Promise<{ server: McpServer; createdAt: number }[]> {
+    await this.load();
+    return this.#opened.map(({ server, stored: { enabled, createdAt } }) => ({
+      server: { ...server, enabled },
+      createdAt,
+    }));
+  }
+
+  /**
+   * Returns the server of a complete declaration. Rejects with `invalid_request`, and with `permission_denied` for a
+   * server of the configuration file.
+   */
+  async declared(request: CreateMcpServerRequest): Promise<McpServer> {
+    if (this.find(request.name)?.isDeclared) throw definedInFile(request.name);
+    return newServer(request, await this.#placeOf(request));
+  }
+
+  async #placeOf(request: CreateMcpServerRequest): Promise<ServerLocation> {
+    const place = await locationOf(request, this.#options.findNode);
+    if (place) return place;
+    throw fieldError("url", "is missing. Give a url, or a node with the name of the server there.");
+  }
+
   async add(principal: Principal, request: CreateMcpServerRequest, origin: Origin): Promise<McpServerWire> {
     requireOperator(principal);
-    const { store, findNode } = this.#options;
-    const place = await locationOf(request, findNode);
-    if (!place) throw fieldError("url", "is missing. Give a url, or a node with the name of the server there.");
-    const server = newServer(request, place);
+    const { store } = this.#options;
+    const server = newServer(request, await this.#placeOf(request));
     await this.#decide(async () => {
       this.#requireNew(server.name);
       const stored = { ...this.#stored(server), createdAt: origin.nowSeconds };
@@ -193,9 +215,7 @@ export class ManagedServers implements McpServers {
     const { isDeclared } = this.known(name);
     const opened = this.#openedOf(name);
     if (opened && !isDeclared) return opened;
-    throw forbidden(
-      `The MCP server ${name} is defined in headrace.yaml and read-only here: change it under \`tools.servers\` in that file.`,
-    );
+    throw definedInFile(name);
   }
 
   #requireNew(name: string): void {
@@ -339,6 +359,12 @@ function unknownServer(name: string): GatewayError {
   return new GatewayError(
     "not_found",
     `There is no MCP server ${shown(name)}. GET /v1/admin/tool-servers lists the servers.`,
+  );
+}
+
+function definedInFile(name: string): GatewayError {
+  return forbidden(
+    `The MCP server ${name} is defined in headrace.yaml and read-only here: change it under \`tools.servers\` in that file.`,
   );
 }
 

@@ -53,6 +53,13 @@ export interface NewKey {
   event: AuditEvent;
 }
 
+interface KeyContext {
+  pepper: Uint8Array;
+  origin: Origin;
+  /** The id of the new key, if it is chosen already. */
+  id?: string;
+}
+
 export interface KeyUpdate {
   changes: KeyChanges;
   event: AuditEvent;
@@ -94,26 +101,54 @@ export function createKeyAsOperator(
   principal: Principal,
   request: CreateKeyRequest,
   owner: { accountId: string; environment: Environment },
-  context: { pepper: Uint8Array; origin: Origin },
+  context: KeyContext,
 ): NewKey {
   requireScope(principal, "admin:manage");
   const values = valuesOf(request, context.origin.nowSeconds, new Set(defaultScopes));
-  // An operator's key with access to few models must not create itself one with access to more.
-  const { models, tools, neverLeaves } = values;
-  requireGrantable(principal, [], { models, tools, neverLeaves }, "makes");
-  if (values.scopes.includes("admin:manage")) {
-    if (principal.tokenExpiresAt !== undefined || owner.environment !== principal.environment) {
-      throw forbidden(
-        "scopes: admin:manage is given only by an API key, not by a token, and only in the key's own environment; `headrace operator-key` makes others.",
-      );
-    }
-    requireGrantable(principal, [], values, "makes");
-  }
+  requireGivable(principal, values, owner.environment, "makes");
   return newKey(
     principal,
     { ...owner, personId: null, parentId: null, createdBy: actorOf(principal).id, ...values },
     context,
   );
+}
+
+/**
+ * Gives a key without a maker, of any account, all values of the request. Omitted values become the defaults. Returns
+ * undefined if nothing changes. Needs `admin:manage`.
+ */
+export function replaceKeyAsOperator(
+  principal: Principal,
+  current: ApiKeyRecord,
+  request: CreateKeyRequest,
+  origin: Origin,
+): KeyUpdate | undefined {
+  requireScope(principal, "admin:manage");
+  const wanted = valuesOf(request, origin.nowSeconds, new Set(defaultScopes));
+  requireGivable(principal, wanted, current.environment, "changes");
+  const changes = differences(current, wanted);
+  if (Object.keys(changes).length === 0) return undefined;
+  const detail = changedMembers(attributesToWire(current), attributesToWire({ ...current, ...changes }));
+  return { changes, event: auditEvent("key.updated", principal, origin, about(current, detail)) };
+}
+
+/** Throws if an operator must not give these values to a key without a maker. */
+function requireGivable(
+  principal: Principal,
+  values: Attributes,
+  environment: Environment,
+  verb: "makes" | "changes",
+): void {
+  // An operator's key with access to few models must not create itself one with access to more.
+  const { models, tools, neverLeaves } = values;
+  requireGrantable(principal, [], { models, tools, neverLeaves }, verb);
+  if (!values.scopes.includes("admin:manage")) return;
+  if (principal.tokenExpiresAt !== undefined || environment !== principal.environment) {
+    throw forbidden(
+      "scopes: admin:manage is given only by an API key, not by a token, and only in the key's own environment; `headrace operator-key` makes others.",
+    );
+  }
+  requireGrantable(principal, [], values, verb);
 }
 
 /** Creates a key without a maker, for an operator with access to the data directory. */
@@ -343,9 +378,9 @@ function valuesOf(request: CreateKeyRequest, nowSeconds: number, mayGive: Readon
 function newKey(
   by: Principal | AuditActor,
   values: Attributes & Pick<ApiKeyRecord, "accountId" | "environment" | "personId" | "createdBy" | "parentId">,
-  { pepper, origin }: { pepper: Uint8Array; origin: Origin },
+  { pepper, origin, id }: KeyContext,
 ): NewKey {
-  const { key, identity } = newIdentity(values.environment, pepper);
+  const { key, identity } = newIdentity(values.environment, pepper, id);
   const record: ApiKeyRecord = {
     ...values,
     ...identity,
@@ -364,9 +399,9 @@ function newKey(
   return { record, key, event: auditEvent("key.created", by, origin, about(record, detail)) };
 }
 
-function newIdentity(environment: Environment, pepper: Uint8Array) {
+function newIdentity(environment: Environment, pepper: Uint8Array, id = `key_${Bun.randomUUIDv7()}`) {
   const key = generateApiKey(environment);
-  return { key, identity: { id: `key_${Bun.randomUUIDv7()}`, digest: keyDigest(key, pepper), ...displayParts(key) } };
+  return { key, identity: { id, digest: keyDigest(key, pepper), ...displayParts(key) } };
 }
 
 function revocation(principal: Principal, key: ApiKeyRecord, origin: Origin): KeyUpdate | undefined {
@@ -430,7 +465,8 @@ function differences(current: ApiKeyRecord, wanted: Attributes): KeyChanges {
   return changes;
 }
 
-function attributesToWire(attributes: Attributes) {
+/** Returns the attributes that a request may set. */
+export function attributesToWire(attributes: Attributes) {
   return {
     name: attributes.name,
     scopes: [...attributes.scopes],

@@ -147,9 +147,19 @@ async function find(id: string, principal: Principal, { keys }: AdminKeyDeps): P
 }
 
 async function write({ keys: [key, ...makers] }: KeyChain, change: KeyUpdate | undefined, deps: AdminKeyDeps) {
-  const updated = change && (await deps.keys.updateKey(key.id, change.changes, change.event));
-  if (change) deps.changed([key.id]);
-  return toWire(updated ?? key, makers, deps.clock.nowSeconds());
+  return toWire(await changeKey(deps, key, change), makers, deps.clock.nowSeconds());
+}
+
+/** Stores the change, if there is one. Returns the key as it is then. */
+export async function changeKey(
+  deps: Pick<AdminKeyDeps, "keys" | "changed">,
+  key: ApiKeyRecord,
+  change: KeyUpdate | undefined,
+): Promise<ApiKeyRecord> {
+  if (!change) return key;
+  const changed = await deps.keys.updateKey(key.id, change.changes, change.event);
+  deps.changed([key.id]);
+  return changed ?? key;
 }
 
 async function makersOf({ parentId }: ApiKeyRecord, { keys }: AdminKeyDeps): Promise<readonly ApiKeyRecord[]> {

@@ -10,7 +10,8 @@ import {
   documentShape,
   managerQuery,
   putDocumentRequest,
-} from "../../../../wire/declared.ts";
+  putDocumentShape,
+} from "../../../../wire/operations/declared.ts";
 import type { ScopedRoute } from "../../../exchange/route.ts";
 import type { EndpointDeps } from "../../endpoint.ts";
 import { wholeListOf } from "../../list.ts";
@@ -38,7 +39,7 @@ const list = endpoint("GET", "/v1/admin/documents", {
   operationId: "listDocuments",
   summary: "List the objects of the installation as documents, for files",
   description:
-    "Lists tiers, accounts, upstreams and models that were made by this API, not those of headrace.yaml. Secrets are not shown.",
+    "Lists objects that were made by this API, not those of headrace.yaml, and of webhooks those of the operators. API keys are listed if documents made them. Secrets are not shown.",
   query: documentQuery,
   response: { description: "The documents, in the order of their creation by `headrace apply`.", json: documentList },
   async answer({ deps, principal, origin, query }) {
@@ -62,6 +63,7 @@ const apply = endpoint("POST", "/v1/admin/apply", {
     plan: true,
   },
   response: { description: "The changes that were planned or made.", json: appliedShape },
+  showsSecret: true,
   async answer({ deps, principal, origin, body }) {
     const { applyDocuments } = await import("./declared-state.ts");
     return applyDocuments(deps, { principal, origin }, body);
@@ -86,7 +88,8 @@ const put = endpoint("PUT", "/v1/admin/documents/*", {
   parameters: documentParameter,
   requestBody: putDocumentRequest,
   example: { managed_by: "terraform", spec: { name: "Web shop", tier: "pro" } },
-  response: { description: "The document.", json: documentShape },
+  response: { description: "The document, with the secret of a new API key or webhook.", json: putDocumentShape },
+  showsSecret: true,
   async answer({ deps, principal, origin, id, body: { managed_by: managedBy, spec } }) {
     const { applyDocument } = await import("./declared-state.ts");
     return applyDocument(deps, { principal, origin }, { ...namedBy(id), spec }, managedBy);

@@ -13,6 +13,7 @@ import type { Principal } from "../../../../domain/principal.ts";
 import { aboutInstallation, actingOf, auditEvent, type Origin } from "../../../../policy/records/audit.ts";
 import { Turns } from "../../../../policy/turns.ts";
 import {
+  type AppliedDocument,
   type ApplyRequest,
   type DeclaredChange,
   type DocumentWire,
@@ -20,7 +21,7 @@ import {
   type Planned,
   specSchemas,
   specShapes,
-} from "../../../../wire/declared.ts";
+} from "../../../../wire/operations/declared.ts";
 import { strictly } from "../../../content/strict-body.ts";
 import { type Applying, type Current, type Kind, type KindDeps, kindsOf, type Settings } from "./kinds.ts";
 
@@ -37,7 +38,9 @@ const firstAccount = "first";
 
 /** The objects and marks of a kind. */
 interface Known {
+  /** The objects that can be used, by id. */
   objects: ReadonlyMap<string, Current>;
+  ended: ReadonlySet<string>;
   marks: ReadonlyMap<string, DeclaredMark>;
   /** Names by the object's id. */
   names: ReadonlyMap<string, string>;
@@ -46,7 +49,8 @@ interface Known {
 interface Step extends Planned {
   mark: DeclaredMark | undefined;
   id: string;
-  run(how: Applying): Promise<void>;
+  /** Resolves with the secret of a new object. */
+  run(how: Applying): Promise<string | undefined>;
 }
 
 type Caller = Pick<Applying, "principal" | "origin">;
@@ -54,17 +58,17 @@ type Caller = Pick<Applying, "principal" | "origin">;
 /** Returns all objects as documents. */
 export async function documentsOf(deps: DeclaredDeps, caller: Caller): Promise<DocumentWire[]> {
   const documents: DocumentWire[] = [];
-  const how: Applying = { ...caller, planned: () => [] };
+  const how = await applyingOf(deps, caller, []);
   for (const kind of declaredKinds) {
-    const known = await knownOf(deps, kind);
+    const known = await knownOf(deps, kind, how);
     const { objects, names } = known;
     for (const [id, { settings, secrets = {} }] of objects) {
       const name = names.get(id) ?? id;
-      const defaults = defaultsUnlessShadowed(deps, kind, name, settings, how);
+      const defaults = await defaultsUnlessShadowed(deps, kind, name, settings, how);
       if (!defaults) continue;
       const spec = withoutDefaults(settings, defaults);
       const managed_by = managerOf(known, name);
-      documents.push({ object: "document", kind, name, managed_by, spec, secrets: Object.keys(secrets) });
+      documents.push({ object: "document", kind, name, managed_by, spec, secrets: Object.keys(setOnly(secrets)) });
     }
   }
   return documents;
@@ -72,19 +76,17 @@ export async function documentsOf(deps: DeclaredDeps, caller: Caller): Promise<D
 
 /** Plans the application of the documents, and applies them unless only the plan is wanted. */
 export async function applyDocuments(deps: DeclaredDeps, caller: Caller, request: ApplyRequest) {
-  const { managed_by: managedBy, documents, prune = false, plan = false, expect } = request;
-  const how: Applying = {
-    ...caller,
-    planned: (kind) => documents.filter((one) => one.kind === kind).map(({ name }) => name),
-  };
-  const steps = await planned(deps, how, { managedBy, documents, prune });
+  const { managed_by: managedBy, documents, prune = false, plan = false, expect, lost = [] } = request;
+  const how = await applyingOf(deps, caller, documents);
+  const steps = await planned(deps, how, { managedBy, documents, prune, lost });
   const data = steps.map(({ kind, name, action, changes }): Planned => ({ kind, name, action, changes }));
   const digest = createHash("sha256").update(JSON.stringify(data)).digest("hex").slice(0, 32);
   if (expect !== undefined && expect !== digest) {
     throw invalidRequest("expect: the installation changed since this plan was made. Plan again.");
   }
-  if (!plan) await run(deps, how, managedBy, steps);
-  return { object: "apply" as const, managed_by: managedBy, digest, data };
+  const secrets = plan ? new Map<Step, string>() : await run(deps, how, managedBy, steps);
+  const shown = steps.map((step, index) => ({ ...data[index], ...secretOf(secrets, step) }) as AppliedDocument);
+  return { object: "apply" as const, managed_by: managedBy, digest, data: shown };
 }
 
 /** Makes the object of one document what it says. Only an object without a manager may be given without one. */
@@ -93,11 +95,31 @@ export async function applyDocument(
   caller: Caller,
   document: GivenDocument,
   managedBy: string | undefined,
-): Promise<DocumentWire> {
-  const how: Applying = { ...caller, planned: () => [] };
-  const steps = await planned(deps, how, { managedBy: managedBy ?? null, documents: [document], prune: false });
-  await run(deps, how, managedBy ?? null, steps);
-  return requireDocument(deps, caller, document);
+): Promise<DocumentWire & { secret?: string }> {
+  const how = await applyingOf(deps, caller, [document]);
+  const wanted = { managedBy: managedBy ?? null, documents: [document], prune: false, lost: [] };
+  const steps = await planned(deps, how, wanted);
+  const secrets = await run(deps, how, managedBy ?? null, steps);
+  const [secret] = secrets.values();
+  return { ...(await requireDocument(deps, caller, document)), ...(secret === undefined ? {} : { secret }) };
+}
+
+function secretOf(secrets: ReadonlyMap<Step, string>, step: Step): { secret?: string } {
+  const secret = secrets.get(step);
+  return secret === undefined ? {} : { secret };
+}
+
+async function applyingOf(
+  deps: DeclaredDeps,
+  caller: Caller,
+  documents: readonly GivenDocument[],
+): Promise<Applying & { accounts: Map<string, string> }> {
+  const { objects, names } = await knownOf(deps, "account", { ...caller, accounts: new Map() });
+  return {
+    ...caller,
+    planned: (kind) => documents.filter((one) => one.kind === kind).map(({ name }) => name),
+    accounts: new Map([...objects.keys()].map((id) => [names.get(id) ?? id, id])),
+  };
 }
 
 export async function requireDocument(
@@ -119,29 +141,38 @@ export async function removeDocument(
 ): Promise<void> {
   const { kind, name, managed_by: manager } = await requireDocument(deps, caller, document);
   if (manager !== null && manager !== managedBy) throw foreign(kind, name, manager);
-  const known = await knownOf(deps, kind);
-  const step = removal(deps, kind, name, known);
-  await run(deps, { ...caller, planned: () => [] }, managedBy ?? null, [step]);
+  const how = await applyingOf(deps, caller, []);
+  const step = removal(deps, kind, name, await knownOf(deps, kind, how));
+  await run(deps, how, managedBy ?? null, [step]);
 }
 
 interface Wanted {
   managedBy: string | null;
   documents: readonly GivenDocument[];
   prune: boolean;
+  /** Objects whose secret the caller does not have. */
+  lost: readonly Pick<GivenDocument, "kind" | "name">[];
 }
 
-async function planned(deps: DeclaredDeps, how: Applying, { managedBy, documents, prune }: Wanted): Promise<Step[]> {
+async function planned(
+  deps: DeclaredDeps,
+  how: Applying & { accounts: Map<string, string> },
+  { managedBy, documents, prune, lost }: Wanted,
+): Promise<Step[]> {
   const steps: Step[] = [];
   const removals: Step[] = [];
   for (const kind of declaredKinds) {
-    const known = await knownOf(deps, kind);
+    const known = await knownOf(deps, kind, how);
     const wanted = new Set<string>();
     for (const [index, document] of documents.entries()) {
       if (document.kind !== kind) continue;
       try {
         if (wanted.has(document.name)) throw invalidRequest(`name: another document has this kind and name.`);
         wanted.add(document.name);
-        steps.push(stepOf(deps, how, document, managedBy, known));
+        const isLost = lost.some((one) => one.kind === kind && one.name === document.name);
+        const step = await stepOf(deps, how, document, managedBy, known, isLost);
+        if (kind === "account") how.accounts.set(document.name, step.id);
+        steps.push(step);
       } catch (error) {
         throw placed(error, index, kind);
       }
@@ -154,14 +185,15 @@ async function planned(deps: DeclaredDeps, how: Applying, { managedBy, documents
   return [...steps, ...removals];
 }
 
-function stepOf(
+async function stepOf(
   deps: DeclaredDeps,
   how: Applying,
   { kind, name, spec: given }: GivenDocument,
   managedBy: string | null,
   known: Known,
-): Step {
-  const { objects, marks, names } = known;
+  isLost: boolean,
+): Promise<Step> {
+  const { objects, ended, marks, names } = known;
   const { spec } = strictly(specSchemas[kind], { spec: given });
   const it = kindOf(deps, kind);
   const mark = marks.get(name);
@@ -175,20 +207,37 @@ function stepOf(
   if (manager !== null && manager !== managedBy) throw foreign(kind, name, manager);
   const isOwned = managedBy === null || manager === managedBy;
   const kept = current && isOwned ? keptOf(it, spec, current) : {};
-  const settings = { ...it.complete(name, spec, how), ...kept };
+  const settings = { ...(await it.complete(name, spec, how)), ...kept };
   const secrets = secretsOf(it, spec);
-  const defaults = defaultsOf(deps, kind, name, settings, how);
+  const defaults = await defaultsOf(deps, kind, name, settings, how);
   const changes = [
     ...changesOf(current ? withoutDefaults(current.settings, defaults) : {}, withoutDefaults(settings, defaults)),
-    ...secretChanges(current?.secrets ?? {}, secrets),
+    ...secretChanges(setOnly(current?.secrets ?? {}), secrets),
   ];
-  const action = !current ? "create" : !isOwned ? "adopt" : changes.length > 0 ? "update" : "none";
-  const newId = !current && !mark && it.idPrefix !== undefined ? `${it.idPrefix}${Bun.randomUUIDv7()}` : id;
+  const isReplaced = current !== undefined && isLost && it.hasSecret === true;
+  if (isReplaced && current.isUsed) {
+    throw invalidRequest(
+      `name: the ${kind} ${name} is in use, but its secret is not where the document says. Put it there, or revoke ${id} first.`,
+    );
+  }
+  const action = !current
+    ? "create"
+    : isReplaced
+      ? "replace"
+      : !isOwned
+        ? "adopt"
+        : changes.length > 0
+          ? "update"
+          : "none";
+  const isNew = isReplaced || ended.has(id) || !(current || mark);
+  const newId = isNew && it.idPrefix !== undefined ? `${it.idPrefix}${Bun.randomUUIDv7()}` : id;
   return {
     ...{ kind, name, action, changes, mark, id: newId },
     async run() {
-      if (!current) await it.create(newId, spec, how);
-      else if (changes.length > 0) await it.change(newId, settings, spec, how);
+      if (isReplaced) await it.remove(id, how);
+      if (isReplaced || !current) return it.create(newId, spec, how);
+      if (changes.length > 0) await it.change(newId, settings, spec, how);
+      return undefined;
     },
   };
 }
@@ -200,7 +249,10 @@ function removal(deps: DeclaredDeps, kind: DeclaredKind, name: string, { objects
   const current = objects.get(id);
   return {
     ...{ kind, name, action: it.isSuspended ? "suspend" : "delete", changes: [], mark, id },
-    run: async (how) => void (current && (await it.remove(id, how))),
+    async run(how) {
+      if (current) await it.remove(id, how);
+      return undefined;
+    },
   };
 }
 
@@ -208,7 +260,13 @@ function removal(deps: DeclaredDeps, kind: DeclaredKind, name: string, { objects
  * Runs the steps, the objects of one kind side by side. The mark is stored before its object is created and removed
  * after it is deleted, so that a run that was cut off can be repeated.
  */
-async function run(deps: DeclaredDeps, how: Applying, managedBy: string | null, steps: readonly Step[]): Promise<void> {
+async function run(
+  deps: DeclaredDeps,
+  how: Applying,
+  managedBy: string | null,
+  steps: readonly Step[],
+): Promise<ReadonlyMap<Step, string>> {
+  const secrets = new Map<Step, string>();
   const { principal, origin } = how;
   const by = actingOf(principal, origin.nowSeconds, null);
   const done: Record<string, string[]> = {};
@@ -219,10 +277,11 @@ async function run(deps: DeclaredDeps, how: Applying, managedBy: string | null, 
   const runStep = async (step: Step) => {
     const { kind, name, action, mark, id } = step;
     const changedAt = origin.nowSeconds;
-    if (action === "create" || action === "adopt") {
+    if (action === "create" || action === "replace" || action === "adopt") {
       await store({ kind, name, targetId: id, managedBy: managedBy ?? mark?.managedBy ?? null, changedAt }, mark);
     }
-    await step.run(how);
+    const secret = await step.run(how);
+    if (secret !== undefined) secrets.set(step, secret);
     if (action === "delete" && mark) await deps.declaredMarks.remove(mark, by);
     if (action === "suspend" && mark) await store({ ...mark, managedBy: null, changedAt }, mark);
     if (action !== "none") done[action] = [...(done[action] ?? []), `${kind}/${name}`];
@@ -235,6 +294,7 @@ async function run(deps: DeclaredDeps, how: Applying, managedBy: string | null, 
   } finally {
     if (Object.keys(done).length > 0) await record(deps, principal, origin, managedBy, done);
   }
+  return secrets;
 }
 
 function isRemoval({ action }: Step): boolean {
@@ -259,18 +319,29 @@ async function record(
   await audit.append([auditEvent("documents.applied", principal, origin, aboutInstallation(managedBy, detail))]);
 }
 
-async function knownOf(deps: DeclaredDeps, kind: DeclaredKind): Promise<Known> {
+async function knownOf(
+  deps: DeclaredDeps,
+  kind: DeclaredKind,
+  { origin, accounts }: Pick<Applying, "principal" | "origin" | "accounts">,
+): Promise<Known> {
   const it = kindOf(deps, kind);
   // Marks are read first: a mark without an object is an unfinished creation, an object without its mark would be new.
   const stored = (await deps.declaredMarks.list()).filter((mark) => mark.kind === kind);
-  const objects = new Map((await it.read()).map((one) => [one.id, one]));
+  const accountNames = new Map([...accounts].map(([name, id]) => [id, name]));
+  const read = await it.read({
+    markedIds: stored.map(({ targetId }) => targetId),
+    accountName: (id) => accountNames.get(id) ?? id,
+    nowSeconds: origin.nowSeconds,
+  });
+  const objects = new Map(read.filter(({ isEnded }) => !isEnded).map((one) => [one.id, one]));
+  const ended = new Set(read.filter(({ isEnded }) => isEnded).map(({ id }) => id));
   const marks = new Map(stored.map((mark) => [mark.name, mark]));
   const names = new Map(stored.map(({ targetId, name }) => [targetId, name]));
   const [first] = objects.keys();
   if (kind === "account" && first !== undefined && !names.has(first) && !marks.has(firstAccount)) {
     names.set(first, firstAccount);
   }
-  return { objects, marks, names };
+  return { objects, ended, marks, names };
 }
 
 // The compiler cannot relate a kind to the type of its documents, which `strictly` has checked.
@@ -296,18 +367,25 @@ function keptOf({ kept = [] }: Kind<Settings>, spec: Settings, { settings }: Cur
 }
 
 /** Returns the settings of an object of which only the required members are given. */
-function defaultsOf(deps: DeclaredDeps, kind: DeclaredKind, name: string, settings: Settings, how: Applying): Settings {
+async function defaultsOf(
+  deps: DeclaredDeps,
+  kind: DeclaredKind,
+  name: string,
+  settings: Settings,
+  how: Applying,
+): Promise<Settings> {
   const it = kindOf(deps, kind);
-  const required = Object.fromEntries(it.required.map((member) => [member, settings[member]]));
-  const defaults = { ...it.complete(name, required, how) };
+  const members = it.required.filter((member) => member in settings);
+  const required = Object.fromEntries(members.map((member) => [member, settings[member]]));
+  const defaults = { ...(await it.complete(name, required, how)) };
   for (const member of it.required) delete defaults[member];
   return defaults;
 }
 
 /** Returns undefined if the object has no effect, because headrace.yaml has its name. */
-function defaultsUnlessShadowed(...about: Parameters<typeof defaultsOf>): Settings | undefined {
+async function defaultsUnlessShadowed(...about: Parameters<typeof defaultsOf>): Promise<Settings | undefined> {
   try {
-    return defaultsOf(...about);
+    return await defaultsOf(...about);
   } catch (error) {
     if (error instanceof GatewayError && error.code === "permission_denied") return undefined;
     throw error;
@@ -321,9 +399,12 @@ function withoutDefaults(settings: Settings, defaults: Settings): Record<string,
   return Object.fromEntries(own);
 }
 
-function secretsOf({ secrets = [] }: Kind<Settings>, spec: Settings): Settings {
-  const given = secrets.map((member) => [member, spec[member]] as const);
-  return Object.fromEntries(given.filter(([, value]) => value !== undefined && value !== null));
+function secretsOf({ secrets }: Kind<Settings>, spec: Settings): Settings {
+  return setOnly(secrets?.(spec) ?? {});
+}
+
+function setOnly(secrets: Settings): Settings {
+  return Object.fromEntries(Object.entries(secrets).filter(([, value]) => value !== undefined && value !== null));
 }
 
 function secretChanges(before: Settings, after: Settings): DeclaredChange[] {

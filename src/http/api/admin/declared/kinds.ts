@@ -1,19 +1,36 @@
 // The kinds of declared objects: how each is read, compared, created, changed and deleted.
-import { forbidden, type GatewayError } from "../../../../base/errors.ts";
+import { fieldError, forbidden, GatewayError } from "../../../../base/errors.ts";
+import { shown } from "../../../../base/text/shown.ts";
 import type { Account, AccountStore } from "../../../../domain/account.ts";
 import type { DeclaredKind } from "../../../../domain/declared.ts";
-import type { Principal } from "../../../../domain/principal.ts";
+import { type ApiKeyRecord, keyStatus, type Principal } from "../../../../domain/principal.ts";
+import type { McpServer } from "../../../../domain/tools/mcp-server.ts";
 import type { ManagedModels } from "../../../../inference/models/manage-models.ts";
 import type { Upstreams } from "../../../../inference/models/manage-upstreams.ts";
 import { modelSettingsToWire } from "../../../../inference/models/model-values.ts";
 import { newSettings, settingsToWire } from "../../../../inference/models/upstream-values.ts";
+import type { ManagedServers } from "../../../../mcp/registry/managed-servers.ts";
+import { settingsToWire as mcpServerToWire } from "../../../../mcp/registry/server-view.ts";
+import {
+  operatorsOwner,
+  type Webhooks,
+  settingsToWire as webhookToSettings,
+} from "../../../../notifications/manage-webhooks.ts";
 import { attributesToWire, declaredAccount, type TierNames } from "../../../../policy/manage/manage-accounts.ts";
+import {
+  createKeyAsOperator,
+  attributesToWire as keyToSettings,
+  replaceKeyAsOperator,
+  revokeKeyAsOperator,
+} from "../../../../policy/manage/manage-keys.ts";
 import { figuresToWire, putTier, tierOf } from "../../../../policy/manage/manage-tiers.ts";
+import { requireOtherKey } from "../../../../policy/manage/operator.ts";
 import type { Origin } from "../../../../policy/records/audit.ts";
 import { defaultTierName, type UpdateAccountRequest } from "../../../../wire/accounts.ts";
-import type { SpecOf } from "../../../../wire/declared.ts";
+import type { SpecOf } from "../../../../wire/operations/declared.ts";
 import { policiesShape } from "../../../../wire/policies/model-policies.ts";
 import { type AdminAccountDeps, changeAccount } from "../account-routes.ts";
+import { type AdminKeyDeps, changeKey } from "../key-routes.ts";
 import type { AdminModelDeps } from "../model-routes.ts";
 import { type AdminTierDeps, removeTier, storeTier } from "../tier-routes.ts";
 
@@ -24,10 +41,14 @@ export interface Current {
   id: string;
   /** All settings, in the form of the API. */
   settings: Settings;
-  /** Values of secret settings by their member. */
+  /** Values of secret settings by their path, such as `headers.authorization`. */
   secrets?: Settings;
   /** Unix seconds; missing for objects without that record. */
   createdAt?: number;
+  /** True for a key that cannot be used any more. Its document makes another key. */
+  isEnded?: boolean;
+  /** True if the object's own secret was used, so somebody has it. */
+  isUsed?: boolean;
 }
 
 /** The request that asks for a change, and the other objects that will exist with it. */
@@ -36,6 +57,15 @@ export interface Applying {
   origin: Origin;
   /** Returns the external names of the documents of a kind. */
   planned(kind: DeclaredKind): readonly string[];
+  /** Ids of accounts by their external names, including accounts that will exist. */
+  accounts: ReadonlyMap<string, string>;
+}
+
+export interface Reading {
+  markedIds: readonly string[];
+  /** Returns the external name of an account. */
+  accountName(id: string): string;
+  nowSeconds: number;
 }
 
 export interface Kind<Spec> {
@@ -45,14 +75,18 @@ export interface Kind<Spec> {
   required: readonly (keyof Spec & string)[];
   /** Members that stay as they are if the document of a managed object leaves them out. */
   kept?: readonly (keyof Spec & string)[];
-  /** Members whose values are never shown. */
-  secrets?: readonly (keyof Spec & string)[];
+  /** Returns the values that are never shown, by their path. */
+  secrets?(spec: Spec): Settings;
+  /** True if the object has a secret of its own, which is shown at its creation alone. */
+  hasSecret?: true;
   /** True if objects are suspended and not deleted, and keep their external names. */
   isSuspended?: true;
-  read(): Promise<readonly Current[]>;
+  /** Returns the objects, of keys only those with the marked ids. */
+  read(how: Reading): Promise<readonly Current[]>;
   /** Returns all settings that the document stands for, in the form of `Current`. Throws if the document is wrong. */
-  complete(name: string, spec: Spec, how: Applying): Settings;
-  create(id: string, spec: Spec, how: Applying): Promise<void>;
+  complete(name: string, spec: Spec, how: Applying): Settings | Promise<Settings>;
+  /** Resolves with the secret of an object that has one. */
+  create(id: string, spec: Spec, how: Applying): Promise<string | undefined>;
   /** `settings` is the result of `complete`. */
   change(id: string, settings: Settings, spec: Spec, how: Applying): Promise<void>;
   remove(id: string, how: Applying): Promise<void>;
@@ -67,10 +101,20 @@ export interface KindDeps
   tiers: AdminAccountDeps["tiers"] & AdminTierDeps["tiers"];
   upstreams: Pick<Upstreams, "list" | "stored" | "add" | "change" | "remove">;
   managedModels: AdminModelDeps["managedModels"] & Pick<ManagedModels, "stored" | "declared">;
+  mcpServers: Pick<ManagedServers, "stored" | "declared" | "add" | "change" | "remove">;
+  webhooks: Pick<
+    Webhooks,
+    "list" | "settings" | "routingKey" | "require" | "create" | "update" | "rotateSecret" | "delete"
+  >;
+  keys: AdminKeyDeps["keys"];
+  pepper: AdminKeyDeps["pepper"];
 }
 
 export function kindsOf(deps: KindDeps): Kinds {
-  return { tier: tier(deps), account: account(deps), upstream: upstream(deps), model: model(deps) };
+  return {
+    ...{ tier: tier(deps), account: account(deps), upstream: upstream(deps), model: model(deps) },
+    ...{ mcp_server: mcpServer(deps), webhook: webhook(deps), key: key(deps) },
+  };
 }
 
 function tier(deps: KindDeps): Kind<SpecOf<"tier">> {
@@ -81,7 +125,7 @@ function tier(deps: KindDeps): Kind<SpecOf<"tier">> {
       putTier(principal, name, spec, deps.tiers, origin);
       return figuresToWire(tierOf(name, spec));
     },
-    create: (name, spec, { principal, origin }) => storeTier(deps, principal, name, spec, origin),
+    create: (name, spec, { principal, origin }) => nothing(storeTier(deps, principal, name, spec, origin)),
     change: (name, _, spec, { principal, origin }) => storeTier(deps, principal, name, spec, origin),
     remove: (name, { principal, origin }) => removeTier(deps, principal, name, origin),
   };
@@ -108,6 +152,7 @@ function account(deps: KindDeps): Kind<SpecOf<"account">> {
       const { account: made, event } = declaredAccount(principal, id, spec, tiers, origin);
       await accounts.insertAccount(made, event);
       deps.changed([id]);
+      return undefined;
     },
     change: (id, settings, _, how) => changed(id, settings, how),
     remove: (id, how) => changed(id, { status: "suspended", tier: defaultTierName }, how),
@@ -122,7 +167,7 @@ function account(deps: KindDeps): Kind<SpecOf<"account">> {
 function upstream({ upstreams }: KindDeps): Kind<SpecOf<"upstream">> {
   return {
     required: ["url"],
-    secrets: ["api_key"],
+    secrets: ({ api_key }) => ({ api_key }),
     read: async () =>
       (await upstreams.stored()).map(({ apiKey, createdAt, ...one }) => ({
         id: one.name,
@@ -135,8 +180,7 @@ function upstream({ upstreams }: KindDeps): Kind<SpecOf<"upstream">> {
       if (known?.source === "file" || known?.source === "node") throw elsewhere("upstream", name, known.source);
       return settingsToWire(newSettings({ name, ...spec }));
     },
-    create: async (name, spec, { principal, origin }) =>
-      void (await upstreams.add(principal, { name, ...spec }, origin)),
+    create: (name, spec, { principal, origin }) => nothing(upstreams.add(principal, { name, ...spec }, origin)),
     async change(name, settings, { api_key = null }, { principal, origin }) {
       await upstreams.change(principal, name, { ...settings, api_key }, origin);
     },
@@ -155,13 +199,158 @@ function model({ managedModels }: KindDeps): Kind<SpecOf<"model">> {
         settings: modelSettingsToWire(one),
       })),
     complete: (id, spec, { planned }) => managedModels.declared(id, spec, planned("upstream")),
-    create: async (id, spec, { principal, origin }) =>
-      void (await managedModels.add(principal, { id, ...spec }, origin)),
+    create: (id, spec, { principal, origin }) => nothing(managedModels.add(principal, { id, ...spec }, origin)),
     async change(id, settings, { policies }, { principal, origin }) {
       await managedModels.change(principal, id, { ...settings, policies: { ...noPolicies, ...policies } }, origin);
     },
     remove: (id, { principal, origin }) => managedModels.remove(principal, id, origin),
   };
+}
+
+function mcpServer({ mcpServers }: KindDeps): Kind<SpecOf<"mcp_server">> {
+  return {
+    required: ["url", "node"],
+    secrets: ({ headers, oauth }) => ({
+      ...Object.fromEntries(Object.entries(headers ?? {}).map(([name, value]) => [`headers.${name}`, value])),
+      "oauth.client_secret": oauth?.client_secret,
+    }),
+    read: async ({ accountName }) =>
+      (await mcpServers.stored()).map(({ server, createdAt }) => ({
+        ...{ id: server.name, createdAt },
+        settings: serverSettings(server, server.accounts?.map(accountName) ?? null),
+        secrets: serverSecrets(server),
+      })),
+    async complete(name, spec, how) {
+      return serverSettings(await mcpServers.declared({ name, ...withIds(spec, how) }), spec.accounts ?? null);
+    },
+    create: (name, spec, how) => nothing(mcpServers.add(how.principal, { name, ...withIds(spec, how) }, how.origin)),
+    async change(name, { url: _, node: __, ...settings }, spec, how) {
+      const { url, node, headers = null, accounts } = withIds(spec, how);
+      const oauth = spec.oauth ? { ...noClient, ...spec.oauth } : null;
+      const request = { ...settings, url, node, headers, oauth, accounts: accounts ?? null };
+      await mcpServers.change(how.principal, name, request, how.origin);
+    },
+    remove: (name, { principal, origin }) => mcpServers.remove(principal, name, origin),
+  };
+}
+
+const noClient = { issuer: null, client_id: null, client_secret: null, scopes: null };
+
+function serverSettings(server: McpServer, accounts: readonly string[] | null): Settings {
+  const { place, credentials: _, header_names: __, oauth, url, node, ...settings } = mcpServerToWire(server);
+  const { has_client_secret: ___, ...client } = oauth ?? {};
+  return { ...(url === null ? { node } : { url }), ...settings, accounts, oauth: oauth && client };
+}
+
+function serverSecrets({ credentials }: McpServer): Settings {
+  if (credentials.kind === "person") return { "oauth.client_secret": credentials.clientSecret };
+  if (credentials.kind === "none") return {};
+  return Object.fromEntries(Object.entries(credentials.headers).map(([name, value]) => [`headers.${name}`, value]));
+}
+
+function withIds(spec: SpecOf<"mcp_server">, { accounts }: Applying): SpecOf<"mcp_server"> {
+  if (!spec.accounts) return spec;
+  return { ...spec, accounts: spec.accounts.map((name, index) => accountId(name, accounts, `accounts[${index}]`)) };
+}
+
+function accountId(name: string, accounts: Applying["accounts"], member: string): string {
+  const id = accounts.get(name);
+  if (id !== undefined) return id;
+  throw fieldError(member, `there is no account ${shown(name)}, neither here nor among the documents.`);
+}
+
+function webhook({ webhooks }: KindDeps): Kind<SpecOf<"webhook">> {
+  return {
+    idPrefix: "whk_",
+    required: ["url"],
+    secrets: ({ routing_key }) => ({ routing_key }),
+    hasSecret: true,
+    read: async () =>
+      (await webhooks.list(operatorsOwner)).map((one) => ({
+        ...{ id: one.id, createdAt: one.createdAt },
+        settings: webhookToSettings(one),
+        secrets: { routing_key: webhooks.routingKey(one) },
+      })),
+    complete: (_, spec) => webhookToSettings(webhooks.settings(operatorsOwner, spec)),
+    async create(id, spec, { principal, origin }) {
+      const { secret } = await webhooks.create(principal, operatorsOwner, spec, origin, id);
+      // The secret of a PagerDuty webhook is the routing key, which the caller has.
+      return spec.routing_key ? undefined : secret;
+    },
+    async change(id, settings, { format, routing_key: routingKey }, { principal, origin }) {
+      const current = await webhooks.require(operatorsOwner, id);
+      if ((format ?? "standard") !== current.format) {
+        throw fieldError("format", "cannot change. Give the document another name.");
+      }
+      if (routingKey && routingKey !== webhooks.routingKey(current)) {
+        await webhooks.rotateSecret(principal, current, 0, origin, routingKey);
+      }
+      await webhooks.update(principal, current, settings, origin);
+    },
+    async remove(id, { principal, origin }) {
+      await webhooks.delete(principal, await webhooks.require(operatorsOwner, id), origin);
+    },
+  };
+}
+
+function key(deps: KindDeps): Kind<SpecOf<"key">> {
+  const { keys, pepper } = deps;
+  const made = ({ account: name, environment, ...request }: SpecOf<"key">, how: Applying, id?: string) => {
+    const owner = { accountId: accountId(name, how.accounts, "account"), environment };
+    const context = { pepper, origin: how.origin, ...(id === undefined ? {} : { id }) };
+    return createKeyAsOperator(how.principal, request, owner, context);
+  };
+  return {
+    idPrefix: "key_",
+    required: ["account", "environment", "name"],
+    hasSecret: true,
+    async read({ markedIds, accountName, nowSeconds }) {
+      const chains = await Promise.all(markedIds.map((id) => keys.findChainById(id)));
+      return chains.flatMap((chain): Current[] => {
+        if (!chain) return [];
+        const [record] = chain.keys;
+        const owner = { account: accountName(record.accountId), environment: record.environment };
+        return [
+          {
+            ...{ id: record.id, createdAt: record.createdAt, isUsed: record.lastUsedAt !== null },
+            isEnded: ["revoked", "expired"].includes(keyStatus(record, nowSeconds)),
+            settings: { ...owner, ...keyToSettings(record) },
+          },
+        ];
+      });
+    },
+    complete(_, spec, how) {
+      return { account: spec.account, environment: spec.environment, ...keyToSettings(made(spec, how).record) };
+    },
+    async create(id, spec, how) {
+      const { record, key: secret, event } = made(spec, how, id);
+      await keys.insertKey(record, event);
+      return secret;
+    },
+    async change(id, _, { account: name, environment, ...request }, how) {
+      const record = await required(id);
+      const isHere = record.accountId === how.accounts.get(name) && record.environment === environment;
+      if (!isHere) throw fieldError("account", "cannot change, nor can environment. Give the document another name.");
+      await changeKey(deps, record, replaceKeyAsOperator(how.principal, record, request, how.origin));
+    },
+    async remove(id, { principal, origin }) {
+      const record = await required(id);
+      requireOtherKey(principal, record);
+      await changeKey(deps, record, revokeKeyAsOperator(principal, record, origin));
+    },
+  };
+
+  async function required(id: string): Promise<ApiKeyRecord> {
+    const chain = await keys.findChainById(id);
+    if (chain) return chain.keys[0];
+    throw new GatewayError("not_found", `There is no API key ${shown(id)}.`);
+  }
+}
+
+/** Resolves when the work is done, for objects without a secret of their own. */
+async function nothing(work: Promise<unknown>): Promise<undefined> {
+  await work;
+  return undefined;
 }
 
 /** Returns the error for an object that is defined outside of the database. */

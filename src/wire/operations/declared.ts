@@ -1,9 +1,13 @@
 // Shapes of declared state: documents that describe objects of the installation, and the plan of their application.
 import { z } from "zod";
-import { declaredKinds } from "../domain/declared.ts";
-import { createAccountRequest, tierRequest, updateAccountRequest } from "./accounts.ts";
-import { updateModelRequest } from "./models.ts";
-import { createUpstreamRequest } from "./upstreams.ts";
+import { environments } from "../../domain/api-key.ts";
+import { declaredKinds } from "../../domain/declared.ts";
+import { createAccountRequest, tierRequest, updateAccountRequest } from "../accounts.ts";
+import { createKeyRequest } from "../keys.ts";
+import { updateModelRequest } from "../models.ts";
+import { updateMcpServerRequest } from "../tools/mcp-servers.ts";
+import { createUpstreamRequest } from "../upstreams.ts";
+import { createWebhookRequest, updateWebhookRequest } from "../webhooks.ts";
 
 const kind = z.enum(declaredKinds);
 const name = z
@@ -27,6 +31,13 @@ export const specShapes = {
   account: z.object({ ...updateAccountRequest.shape, name: createAccountRequest.shape.name }),
   upstream: createUpstreamRequest.omit({ name: true }),
   model: updateModelRequest,
+  mcp_server: updateMcpServerRequest,
+  webhook: z.object({ ...createWebhookRequest.shape, enabled: updateWebhookRequest.shape.enabled }),
+  key: z.object({
+    ...createKeyRequest.omit({ expires_in: true }).shape,
+    account: name,
+    environment: z.enum(environments),
+  }),
 } as const satisfies Record<(typeof declaredKinds)[number], z.ZodObject>;
 export type SpecOf<Kind extends keyof typeof specShapes> = z.infer<(typeof specShapes)[Kind]>;
 
@@ -48,6 +59,13 @@ export const applyRequest = z
       .boolean()
       .optional()
       .describe("True to delete objects that `managed_by` manages and that have no document. Default: false."),
+    lost: z
+      .array(z.strictObject({ kind, name }))
+      .max(maxDocuments)
+      .optional()
+      .describe(
+        "Objects whose secret the caller does not have. Webhooks are replaced, and keys that were never used. A key that was used is refused.",
+      ),
     plan: z.boolean().optional().describe("True to only return the changes. Default: false."),
     expect: z
       .string()
@@ -68,21 +86,32 @@ const change = z
   .meta({ id: "DeclaredChange" });
 
 const action = z
-  .enum(["create", "adopt", "update", "suspend", "delete", "none"])
+  .enum(["create", "replace", "adopt", "update", "suspend", "delete", "none"])
   .describe(
-    "`adopt`: the object exists without a manager; its settings become those of the document. `suspend`: an account without a document, as accounts are not deleted.",
+    "`adopt`: the object exists without a manager; its settings become those of the document. `suspend`: an account without a document, as accounts are not deleted. `replace`: the object is deleted and created again, because its secret was lost.",
   );
 
 const plannedShape = z.object({ kind, name, action, changes: z.array(change) }).meta({ id: "PlannedDocument" });
 export type Planned = z.infer<typeof plannedShape>;
 export type DeclaredChange = Planned["changes"][number];
 
+const appliedDocument = plannedShape
+  .extend({
+    secret: z
+      .string()
+      .optional()
+      .describe("Secret of a new key or webhook. It is shown only in this response, and not in a plan."),
+  })
+  .meta({ id: "AppliedDocument" });
+
+export type AppliedDocument = z.infer<typeof appliedDocument>;
+
 export const appliedShape = z
   .object({
     object: z.literal("apply"),
     managed_by: z.string(),
     digest: z.string().describe("Digest of the changes."),
-    data: z.array(plannedShape).describe("One entry for each document, then the deletions."),
+    data: z.array(appliedDocument).describe("One entry for each document, then the deletions."),
   })
   .meta({ id: "Apply" });
 
@@ -101,6 +130,11 @@ export const documentShape = z
   })
   .meta({ id: "DeclaredDocument" });
 export type DocumentWire = z.infer<typeof documentShape>;
+
+/** The answer to a put, which alone has the secret of a new object. */
+export const putDocumentShape = documentShape
+  .extend({ secret: appliedDocument.shape.secret })
+  .meta({ id: "PutDocument" });
 
 export const documentQuery = z.object({
   kind: kind.optional().meta({ description: "only documents of this kind" }),

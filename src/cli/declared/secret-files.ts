@@ -1,0 +1,88 @@
+// The files to which `headrace apply` writes the secrets of new API keys and webhooks, each once.
+import { existsSync } from "node:fs";
+import { mkdir, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { renderLocation } from "../../config/problems.ts";
+import { CliError } from "../terminal/terminal.ts";
+import type { ReadDocument } from "./documents.ts";
+
+/** Reports whether the server makes a secret for a new object. PagerDuty's secret is the routing key in the document. */
+function hasSecret({ document: { kind, spec } }: ReadDocument): boolean {
+  return kind === "key" || (kind === "webhook" && spec["format"] !== "pagerduty");
+}
+
+interface Changed {
+  kind: string;
+  name: string;
+  action: string;
+  secret?: string | undefined;
+}
+
+export class SecretFiles {
+  readonly #documents: readonly ReadDocument[];
+  readonly #directory: string | undefined;
+
+  /** `directory` takes the secrets of documents that name no file. */
+  constructor(documents: readonly ReadDocument[], directory: string | undefined) {
+    this.#documents = documents;
+    this.#directory = directory;
+  }
+
+  /** Returns the objects whose secret is not in its file. */
+  lost(): { kind: string; name: string }[] {
+    return this.#documents.flatMap((one) => {
+      const { kind, name } = one.document;
+      const path = hasSecret(one) ? this.#pathOf(one) : undefined;
+      return path !== undefined && !existsSync(path) ? [{ kind, name }] : [];
+    });
+  }
+
+  /** Throws if a new secret would have no file, or would replace one. Call this before anything is changed. */
+  requireRoom(changes: readonly Changed[]): void {
+    for (const change of changes) {
+      if (change.action !== "create" && change.action !== "replace") continue;
+      const one = this.#documentOf(change);
+      if (!hasSecret(one)) continue;
+      const path = this.#pathOf(one);
+      const at = renderLocation(one.yaml.locate(["name"]));
+      if (path === undefined) {
+        throw new CliError(
+          `${at}its secret is made now and shown once. Name its file with secret_to beside name, or give --secrets-dir.`,
+        );
+      }
+      if (existsSync(path)) {
+        throw new CliError(`${at}its secret would go to ${path}, which exists. Move that file away first.`);
+      }
+    }
+  }
+
+  /** Writes the new secrets, each readable by this user only. Returns the paths. */
+  async write(changes: readonly Changed[]): Promise<string[]> {
+    const made = changes.filter(({ secret }) => secret !== undefined);
+    const written = await Promise.allSettled(made.map((change) => this.#writeOne(change)));
+    const failed = written.findIndex(({ status }) => status === "rejected");
+    const { kind, name } = made[failed] ?? {};
+    if (failed < 0) return written.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+    throw new CliError(
+      `The secret of ${kind} ${name} could not be written (${String((written[failed] as PromiseRejectedResult).reason)}). Run the command again with --replace-lost.`,
+    );
+  }
+
+  async #writeOne(change: Changed): Promise<string> {
+    const path = this.#pathOf(this.#documentOf(change)) ?? "";
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    await writeFile(path, `${change.secret}\n`, { flag: "wx", mode: 0o600 });
+    return path;
+  }
+
+  #documentOf({ kind, name }: Changed): ReadDocument {
+    const found = this.#documents.find(({ document }) => document.kind === kind && document.name === name);
+    if (found) return found;
+    throw new CliError(`The server made a ${kind} ${name} that no document has.`);
+  }
+
+  #pathOf({ document: { kind, name }, secretTo }: ReadDocument): string | undefined {
+    if (secretTo !== undefined || this.#directory === undefined) return secretTo;
+    return join(this.#directory, `${kind}-${name.replace(/[^A-Za-z0-9._-]+/g, "_")}`);
+  }
+}
