@@ -41,6 +41,7 @@ import { limitsOf, quotasOf } from "../policy/limits-of.ts";
 import { Tiers } from "../policy/manage/tiers.ts";
 import { BoundedChats } from "../policy/records/bounded-chats.ts";
 import { DeletionClock } from "../policy/records/deletion-clock.ts";
+import { IdempotentRequests } from "../policy/records/idempotent-requests.ts";
 import { RefusalCounts } from "../policy/records/refusal-counts.ts";
 import { RefusalLog } from "../policy/records/refusal-log.ts";
 import { RefusedRequests } from "../policy/records/refused-requests.ts";
@@ -63,6 +64,7 @@ import { onCredentialChange } from "../storage/tables/credential-change.ts";
 import { ExpirySweep } from "../storage/tables/expiry-sweep.ts";
 import { SqlKeyStore } from "../storage/tables/key-store.ts";
 import { SqlDeclaredMarks } from "../storage/tables/operations/declared-marks.ts";
+import { SqlIdempotentRequests } from "../storage/tables/operations/idempotent-requests.ts";
 import { SqlRefusalStore } from "../storage/tables/refusal-store.ts";
 import { SqlRefusedRequests } from "../storage/tables/refused-request-store.ts";
 import { SqlBackgroundStore } from "../storage/tables/responses/background-store.ts";
@@ -113,6 +115,7 @@ export interface Governance {
   keys: SqlKeyStore;
   accounts: SqlAccountStore;
   declaredMarks: SqlDeclaredMarks;
+  idempotentRequests: IdempotentRequests;
   audit: SqlAuditLog;
   chats: SqlChatStore;
   chatWriter: ContentQueue<NewChat>;
@@ -291,6 +294,9 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
   const usageDoubts = new UsageDoubts({ clock, log });
   const refusedStore = new SqlRefusedRequests(db);
   const refusedRequests = opened.add(new RefusedRequests({ store: refusedStore, clock, log }));
+  const repeats = new SqlIdempotentRequests(db);
+  const idempotentRequests = new IdempotentRequests({ store: repeats, sealFor: contentSeal, pepper, clock, log });
+  opened.add(new ExpirySweep({ what: "idempotent_request", store: repeats, deletionClock, log }));
   const addressThrottle = new AddressThrottle({ clock, limits: options.addressLimits });
   const unknownCredentials = new UnknownCredentials(addressThrottle);
   const suspensions = opened.add(new Suspensions({ keys, log }));
@@ -346,6 +352,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
     keys,
     accounts,
     declaredMarks: new SqlDeclaredMarks(db),
+    idempotentRequests,
     audit,
     chats,
     chatWriter,

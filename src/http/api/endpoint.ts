@@ -6,6 +6,7 @@ import type { ErrorCode } from "../../base/errors.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { Scope } from "../../domain/scope.ts";
 import type { Origin } from "../../policy/records/audit.ts";
+import type { IdempotentRequests } from "../../policy/records/idempotent-requests.ts";
 import type { BodyLimits } from "../../requests/decode/parse-body.ts";
 import { readQuery } from "../content/query.ts";
 import { readStrictBody } from "../content/strict-body.ts";
@@ -16,6 +17,8 @@ export interface EndpointDeps {
   clock: Clock;
   /** Returns the limits of a request body. Called for every request, because a reload may change them. */
   requestLimits(): BodyLimits;
+  /** Missing where endpoints are made without a server, as in tests. */
+  idempotentRequests?: Pick<IdempotentRequests, "answer">;
 }
 
 /** A request whose query and body have not been read yet. */
@@ -126,7 +129,12 @@ function endpointsOf<Deps extends EndpointDeps, Granted extends Principal, Asker
     return (deps: Deps): Route =>
       kind.route({
         ...{ method, path, ownMachine },
-        doc: { ...doc, tag: kind.tag, errors: [...errorsOf(method, doc), ...kind.errors] },
+        doc: {
+          ...doc,
+          ...(method === "POST" && { repeatable: true }),
+          tag: kind.tag,
+          errors: [...errorsOf(method, doc), ...kind.errors],
+        },
         async handle(exchange, principal) {
           const isOwner = ownMachine === true && exchange.isOwnMachine(principal);
           const request = {
@@ -138,11 +146,30 @@ function endpointsOf<Deps extends EndpointDeps, Granted extends Principal, Asker
           const found = (await first?.(request)) as Found;
           const query = (doc.query ? readQuery(doc.query, exchange.req.target) : {}) as z.output<Query>;
           const body = await read(exchange, deps);
-          const answered = await answer({ ...request, found, query, body, origin: originOf(exchange, deps) });
-          return Response.json(answered, showsSecret ? { headers: noStore } : undefined);
+          const asked = { ...request, found, query, body, origin: originOf(exchange, deps) };
+          const work = async () => answer(asked);
+          const repeated = await repeatOf(method, asked, work, principal);
+          const headers = { ...repeated?.headers, ...(showsSecret ? noStore : {}) };
+          return repeated ? new Response(repeated.json, { headers }) : Response.json(await work(), { headers });
         },
       });
   };
+}
+
+/** Returns the answer to a POST request with an idempotency key; undefined for other requests. */
+async function repeatOf<Deps extends EndpointDeps, Asker>(
+  method: ScopedRoute["method"],
+  { deps, exchange, body }: Request<Deps, Asker> & { body: unknown },
+  work: () => Promise<unknown>,
+  principal: Principal,
+) {
+  const { req } = exchange;
+  const key = method === "POST" ? req.headers.get("idempotency-key") : null;
+  if (key === null || !deps.idempotentRequests) return undefined;
+  const repeatable = { key, target: req.target, body };
+  const { json, isRepeated } = await deps.idempotentRequests.answer(principal, repeatable, work);
+  const type = { "content-type": "application/json" };
+  return { json, headers: isRepeated ? { ...type, "idempotent-replayed": "true" } : type };
 }
 
 /**

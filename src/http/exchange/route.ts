@@ -114,6 +114,8 @@ export interface RouteDoc {
     | "Administration"
     | "Service";
   parameters?: readonly { name: string; in: "path"; description: string }[];
+  /** True if the route honours `Idempotency-Key`. */
+  repeatable?: true;
   /** The schema of the query. Its members are parsed from text. */
   query?: z.ZodObject;
   requestBody?: z.ZodType;

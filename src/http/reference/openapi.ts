@@ -173,7 +173,9 @@ function operation(route: ApiRoute, components: Components): OpenApiOperation {
     ...(description ? { description } : {}),
     tags: [doc.tag],
     security: securityOf(access),
-    ...(doc.parameters || doc.query ? { parameters: [...pathParameters(doc), ...queryParameters(doc)] } : {}),
+    ...(doc.parameters || doc.query || doc.repeatable
+      ? { parameters: [...pathParameters(doc), ...queryParameters(doc), ...(doc.repeatable ? [idempotencyKey] : [])] }
+      : {}),
     ...(doc.requestBody
       ? {
           requestBody: {
@@ -222,6 +224,14 @@ function accessText(access: ApiRoute["access"]): string {
 function pathParameters({ parameters = [] }: RouteDoc): Json[] {
   return parameters.map((parameter) => ({ ...parameter, required: true, schema: { type: "string" } }));
 }
+
+const idempotencyKey: Json = {
+  name: "Idempotency-Key",
+  in: "header",
+  description:
+    "1 to 255 printable ASCII characters without spaces, such as a UUID. A repeated request with the same key gets the answer to the first one, for 24 hours.",
+  schema: { type: "string" },
+};
 
 function queryParameters({ query }: RouteDoc): Json[] {
   if (!query) return [];

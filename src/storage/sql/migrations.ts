@@ -1037,4 +1037,16 @@ const migrations: readonly (readonly string[])[] = [
     )`,
     `CREATE UNIQUE INDEX declared_objects_by_target ON declared_objects (kind, target_id)`,
   ],
+  [
+    // Requests with an idempotency key. `request`: a digest; `answer`: sealed, null until the request has succeeded.
+    `CREATE TABLE idempotent_requests (
+      owner TEXT NOT NULL,
+      idempotency_key TEXT NOT NULL,
+      request TEXT NOT NULL,
+      created_at BIGINT NOT NULL,
+      answer TEXT,
+      PRIMARY KEY (owner, idempotency_key)
+    )`,
+    `CREATE INDEX idempotent_requests_by_age ON idempotent_requests (created_at)`,
+  ],
 ];

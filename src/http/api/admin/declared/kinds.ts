@@ -283,7 +283,7 @@ function webhook({ webhooks }: KindDeps): Kind<SpecOf<"webhook">> {
         throw fieldError("format", "cannot change. Give the document another name.");
       }
       if (routingKey && routingKey !== webhooks.routingKey(current)) {
-        await webhooks.rotateSecret(principal, current, 0, origin, routingKey);
+        await webhooks.rotateSecret(principal, current, { overlapSeconds: 0, routingKey }, origin);
       }
       await webhooks.update(principal, current, settings, origin);
     },

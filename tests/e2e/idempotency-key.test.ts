@@ -1,0 +1,97 @@
+// The header Idempotency-Key of management requests, and the store that replicas share.
+import { Database } from "bun:sqlite";
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { join } from "node:path";
+import { idempotencySeconds } from "../../src/domain/idempotency.ts";
+import { SqlIdempotentRequests } from "../../src/storage/tables/operations/idempotent-requests.ts";
+import { onEachDatabase, type TestDatabase } from "../support/databases.ts";
+import { type Gateway, startGateway } from "../support/nodes.ts";
+
+let server: Gateway;
+
+beforeAll(async () => {
+  server = await startGateway();
+});
+
+afterAll(() => server[Symbol.asyncDispose]());
+
+async function post(path: string, key: string, body: unknown, credential = server.operator) {
+  const headers = { authorization: `Bearer ${credential}`, "idempotency-key": key };
+  const response = await server.request(path, { method: "POST", headers, body });
+  return {
+    status: response.status,
+    repeated: response.headers.get("idempotent-replayed"),
+    body: await response.json(),
+  };
+}
+
+const accounts = async () => (await server.admin("GET", "/accounts")).body.data.length;
+
+test("answers a repeated request like the first one and creates one account", async () => {
+  const before = await accounts();
+  const first = await post("/v1/admin/accounts", "make-1", { name: "Books" });
+  expect([first.status, first.repeated]).toEqual([200, null]);
+  const second = await post("/v1/admin/accounts", "make-1", { name: "Books" });
+  expect(second).toEqual({ ...first, repeated: "true" });
+  expect(await accounts()).toBe(before + 1);
+});
+
+test("repeats the secret of a new key, which is not readable in the database", async () => {
+  const first = await post("/v1/keys", "key-1", { name: "CI" }, server.key);
+  expect((await post("/v1/keys", "key-1", { name: "CI" }, server.key)).body.key).toBe(first.body.key);
+  using db = new Database(join(server.dataDir, "headrace.db"), { readonly: true });
+  const rows = JSON.stringify(db.query("SELECT * FROM idempotent_requests").all());
+  expect(rows).toContain("v1.");
+  expect(rows).not.toContain(first.body.key);
+});
+
+test("refuses another body or path with the same key, but not another credential", async () => {
+  await post("/v1/admin/accounts", "same", { name: "One" });
+  const other = await post("/v1/admin/accounts", "same", { name: "Two" });
+  expect([other.status, other.body.error.message]).toEqual([400, expect.stringContaining("with another request")]);
+  expect((await post("/v1/admin/node-tokens", "same", {})).status).toBe(400);
+  expect((await post("/v1/keys", "same", { name: "Own" }, server.key)).status).toBe(200);
+});
+
+test("keeps no refused request, and refuses a key that is no plain text", async () => {
+  expect((await post("/v1/admin/accounts", "fix", { name: "A", tier: "none" })).status).toBe(400);
+  expect((await post("/v1/admin/accounts", "fix", { name: "A", tier: "pro" })).status).toBe(200);
+  expect((await post("/v1/admin/accounts", "two words", { name: "A" })).status).toBe(400);
+});
+
+test("makes one account of requests that arrive at the same time", async () => {
+  const before = await accounts();
+  const answers = await Promise.all([1, 2, 3, 4].map(() => post("/v1/admin/accounts", "burst", { name: "Burst" })));
+  expect(answers.map(({ status }) => status).filter((status) => status !== 503)).not.toHaveLength(0);
+  expect(await accounts()).toBe(before + 1);
+});
+
+let opened: TestDatabase;
+
+onEachDatabase((databases) => {
+  const first = { owner: "key_1", key: "k", request: "r", at: 1_800_000_000, answer: null };
+
+  test("knows the first request of a credential until it is a day old", async () => {
+    opened = await databases.open();
+    const store = new SqlIdempotentRequests(opened.db);
+    const replica = new SqlIdempotentRequests(await opened.openAgain());
+    expect(await store.claim(first)).toBeUndefined();
+    expect(await replica.claim({ ...first, request: "other" })).toEqual(first);
+    await store.finish({ ...first, answer: "sealed" });
+    expect(await replica.claim(first)).toEqual({ ...first, answer: "sealed" });
+    expect(await store.claim({ ...first, owner: "key_2" })).toBeUndefined();
+    expect(await store.claim({ ...first, at: first.at + idempotencySeconds })).toBeUndefined();
+    expect(await store.deleteExpired(first.at + 2 * idempotencySeconds, 10)).toBe(2);
+    await opened.close();
+  });
+
+  test("keeps a bounded number of requests of a credential, the newest ones", async () => {
+    opened = await databases.open();
+    const store = new SqlIdempotentRequests(opened.db, 5);
+    for (let n = 0; n <= 5; n++) await store.claim({ ...first, key: `k${n}`, at: first.at + n });
+    const rows: unknown[] = await opened.db`SELECT 1 FROM idempotent_requests`;
+    expect(rows).toHaveLength(5);
+    expect(await store.claim({ ...first, key: "k0", at: first.at + 5_000 })).toBeUndefined();
+    await opened.close();
+  });
+});
