@@ -49,6 +49,21 @@ async function request(body: Record<string, unknown> = {}, key = world.server.ke
   return answer.headers.get("x-request-id") ?? "";
 }
 
+test("lists the requests of all accounts for operators, and shows one with its account", async () => {
+  await using visitor = await arrive("/requests");
+  const { page } = visitor;
+  await rows(page).first().waitFor();
+  await page.getByRole("combobox", { name: "Accounts" }).selectOption("All accounts");
+  await rows(page).filter({ hasText: "First account" }).first().waitFor();
+  await look(visitor, "logs of all accounts");
+  await page.getByRole("combobox", { name: "Account", exact: true }).click();
+  await page.getByRole("listbox").getByRole("option", { name: "First account" }).click();
+  await until(() => visitor.path().startsWith("/requests?of=all&account=acct_"), "the account in the address");
+  await rows(page).first().getByRole("link").first().click();
+  await drawer(page).getByText("Timeline").or(drawer(page).getByText("Details")).first().waitFor();
+  expect(visitor.path()).toMatch(/^\/requests\/req_.*of=all/);
+});
+
 test("keeps request filters in the address after a reload", async () => {
   await using visitor = await arrive("/requests");
   const { page } = visitor;

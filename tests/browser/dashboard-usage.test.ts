@@ -122,6 +122,20 @@ test("combines groups, steps and dates without changing the totals", async () =>
   await look(visitor, "usage-dates");
 });
 
+test("shows operators the usage of all accounts, and members no choice of accounts", async () => {
+  await using visitor = await arrive("/usage");
+  const own = await total(visitor, "Requests");
+  await visitor.page.getByRole("combobox", { name: "Accounts" }).selectOption("All accounts");
+  await until(async () => (await column(visitor, 1)).join() === "First account", "the row of the account");
+  expect(visitor.path()).toBe("/usage?group=account&of=all");
+  expect(await total(visitor, "Requests")).toBe(own);
+  await visitor.page.getByText("Outcome", { exact: true }).click();
+  await until(async () => (await column(visitor, 2)).includes("failed"), "the rows by outcome");
+  await using other = await arrive("/usage?of=all", colleagues.member.email);
+  await other.page.getByRole("region", { name: "Requests", exact: true }).waitFor();
+  expect(await other.page.getByRole("combobox", { name: "Accounts" }).count()).toBe(0);
+});
+
 test("asks for exactly this month or the last one, in UTC", async () => {
   await using visitor = await arrive("/usage?range=last-month");
   const { page } = visitor;

@@ -3,17 +3,22 @@
 import { call, type Environment } from "./client.ts";
 import { addUsd } from "./money.ts";
 import { nowSeconds } from "./server-time.ts";
-import type { UsageReport, UsageRow } from "./types.ts";
+import type { AllUsageReport, AllUsageRow, UsageReport } from "./types.ts";
 
-export type { UsageRow } from "./types.ts";
+/** A row of an account's report, or of the report over all accounts. */
+export type UsageRow = AllUsageRow;
 
 export type UsageBucket = "hour" | "day" | "month";
 /** If usage is grouped by tag, a request with several tags counts in several rows. */
 export const usageGroups = ["model", "key", "app", "tag", "environment"] as const;
-export type UsageGroup = (typeof usageGroups)[number];
+/** The groups of operators over all accounts. Tags belong to one account. */
+export const operatorGroups = [
+  ...(["account", "model", "key", "app", "upstream", "deployment", "outcome", "environment"] as const),
+];
+export type UsageGroup = (typeof usageGroups)[number] | (typeof operatorGroups)[number];
 
 /** The figures of one row, or the sums of several. */
-export type Figures = Omit<UsageRow, "start" | "end" | UsageGroup>;
+export type Figures = Omit<UsageRow, "start" | "end" | "person" | UsageGroup>;
 
 export interface UsageAsk {
   /** The time span in Unix seconds; `end` is not included. */
@@ -25,6 +30,12 @@ export interface UsageAsk {
   key?: string | undefined;
   app?: string | undefined;
   tag?: string | undefined;
+  /** True for the usage of all accounts. The filters below are only for that. */
+  isAll?: boolean;
+  account?: string | undefined;
+  upstream?: string | undefined;
+  deployment?: string | undefined;
+  outcome?: string | undefined;
   /** The environments to query; by default the dashboard's current environment alone. */
   environments?: readonly Environment[] | undefined;
 }
@@ -33,6 +44,11 @@ interface UsageResult {
   rows: UsageRow[];
   /** True if rows were left out. */
   cut: boolean;
+}
+
+interface AllUsageResult extends UsageResult {
+  /** Names of accounts, keys and apps by id; empty unless all accounts were asked for. */
+  names: Readonly<Record<string, string>>;
 }
 
 interface Bounds {
@@ -52,30 +68,40 @@ const pageRows = 1000;
 const atOnce = 4;
 
 /** Returns `ask` as the query parameters of the endpoint. */
-export function usageQuery({ start, end, bucket, groupBy, model, key, app, tag }: UsageAsk) {
-  return { start, end, bucket, group_by: groupBy, model, key, app, tag };
+export function usageQuery({ start, end, bucket, groupBy, model, key, app, tag, isAll = false, ...ask }: UsageAsk) {
+  const { account, upstream, deployment, outcome } = ask;
+  return {
+    ...{ start, end, bucket, group_by: groupBy, model, key, app },
+    ...(isAll ? { account, upstream, deployment, outcome } : { tag }),
+  };
+}
+
+export function pathOfUsage({ isAll = false }: Pick<UsageAsk, "isAll">): string {
+  return isAll ? "/v1/admin/usage" : "/v1/usage";
 }
 
 export async function loadUsage(
   ask: UsageAsk,
   { signal, atMost = 20_000, progress }: Bounds = {},
-): Promise<UsageResult> {
+): Promise<AllUsageResult> {
   let count = 0;
+  const names: Record<string, string> = {};
   const results: UsageResult[] = [];
   for (const environment of ask.environments ?? [undefined]) {
     const read = async (part: UsageAsk, cursor?: string) => {
-      const page = await call<UsageReport>("GET", "/v1/usage", {
+      const page = await call<UsageReport & Partial<Pick<AllUsageReport, "names">>>("GET", pathOfUsage(ask), {
         query: { ...usageQuery(part), limit: pageRows, cursor },
         ...(environment === undefined ? {} : { headers: { "headrace-environment": environment } }),
         signal,
       });
+      Object.assign(names, page.names);
       count += page.data.length;
       progress?.(count);
       return page;
     };
     results.push(await loadParts(ask, read, atMost / (ask.environments?.length ?? 1)));
   }
-  return { rows: results.flatMap(({ rows }) => rows), cut: results.some(({ cut }) => cut) };
+  return { rows: results.flatMap(({ rows }) => rows), cut: results.some(({ cut }) => cut), names };
 }
 
 type Read = (part: UsageAsk, cursor?: string) => Promise<{ data: UsageRow[]; next: string | null }>;

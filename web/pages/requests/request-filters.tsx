@@ -3,7 +3,8 @@ import { NativeSelect, Paper, SimpleGrid, TextInput } from "@mantine/core";
 import type { Query } from "../../api/client.ts";
 import type { Names } from "../../api/names.ts";
 import { useRead } from "../../api/queries.ts";
-import type { AccountList, UpstreamList } from "../../api/types.ts";
+import type { UpstreamList } from "../../api/types.ts";
+import { AccountFilter, withChosen } from "../../parts/filters/account-scope.tsx";
 import { ChoiceFilter } from "../../parts/filters/choice-filter.tsx";
 import { KeyFilter } from "../../parts/filters/key-filter.tsx";
 import { ModelFilter } from "../../parts/filters/model-filter.tsx";
@@ -90,20 +91,10 @@ function OperatorFilters({
   filter: { account, upstream, key },
   change,
 }: Pick<RequestFiltersProps, "filter" | "change">) {
-  const accounts = useRead<AccountList>("/v1/admin/accounts", { limit: 100 });
   const upstreams = useRead<UpstreamList>("/v1/admin/upstreams");
   return (
     <>
-      <ChoiceFilter
-        {...{ label: "Account", value: account }}
-        data={withChosen(
-          account,
-          accounts.data?.data.map(({ id, name }) => ({ value: id, label: name })),
-        )}
-        all={{ short: "All", long: "All accounts" }}
-        nothing="No matching account"
-        choose={(chosen) => change({ account: chosen })}
-      />
+      <AccountFilter value={account} choose={(chosen) => change({ account: chosen })} />
       <ChoiceFilter
         {...{ label: "Upstream", value: upstream }}
         data={withChosen(
@@ -123,12 +114,6 @@ function OperatorFilters({
       />
     </>
   );
-}
-
-/** Returns the entries, and the chosen one if they lack it. */
-function withChosen(value: string, entries: readonly { value: string; label: string }[] = []) {
-  const isKnown = value === "" || entries.some((entry) => entry.value === value);
-  return isKnown ? [...entries] : [{ value, label: value }, ...entries];
 }
 
 function known(app: string, names: Names) {

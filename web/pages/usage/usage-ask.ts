@@ -1,12 +1,21 @@
 // The query in the explorer's address: the time span, bucket size, grouping and filters.
 import type { Environment } from "../../api/client.ts";
-import { bucketStart, type UsageAsk, type UsageBucket, type UsageGroup, usageGroups } from "../../api/usage.ts";
+import {
+  bucketStart,
+  operatorGroups,
+  type UsageAsk,
+  type UsageBucket,
+  type UsageGroup,
+  usageGroups,
+} from "../../api/usage.ts";
 import { oneOf } from "../../parts/page/address.ts";
 import { type MetricName, metrics } from "../../parts/usage/usage-metrics.ts";
 
 export const defaults = {
   ...{ range: "30d", from: "", to: "", bucket: "auto", group: "model", metric: "requests" },
   ...{ model: "", key: "", app: "", tag: "", rows: "groups", sort: "-requests" },
+  // For operators: whose usage, and of all accounts a part of it.
+  ...{ of: "", account: "", upstream: "", deployment: "", outcome: "" },
 };
 export type Said = Readonly<Record<keyof typeof defaults, string>>;
 
@@ -26,6 +35,7 @@ export const ranges: Readonly<Record<RangeName, { title: string; seconds: number
 
 export const groupTitles: Readonly<Record<UsageGroup, string>> = {
   ...{ model: "Model", key: "Key", app: "App", tag: "Tag", environment: "Environment" },
+  ...{ account: "Account", upstream: "Upstream", deployment: "Deployment", outcome: "Outcome" },
 };
 
 export const bucketNames = ["auto", "hour", "day", "month"] as const;
@@ -43,7 +53,13 @@ export interface Asked extends UsageAsk {
   problem: string | undefined;
 }
 
-export function askOf(said: Said, nowSeconds: number, environments: readonly Environment[]): Asked {
+interface AskOptions {
+  environments: readonly Environment[];
+  /** True if the page shows all accounts. */
+  isAll: boolean;
+}
+
+export function askOf(said: Said, nowSeconds: number, { environments, isAll }: AskOptions): Asked {
   const range = oneOf(rangeNames, said.range);
   const dates = range === "custom" ? datesOf(said, nowSeconds) : monthOf(range, nowSeconds);
   const length = dates?.seconds ?? ranges[range].seconds;
@@ -54,8 +70,9 @@ export function askOf(said: Said, nowSeconds: number, environments: readonly Env
   const start = dates?.start ?? bucketStart(bucket, nowSeconds - length + roughly[bucket]);
   const end = Math.min(dates?.end ?? nowSeconds + 1, nowSeconds + 1);
   const groups = said.group.split(",");
-  const groupBy = usageGroups.filter((group) => groups.includes(group));
+  const groupBy = (isAll ? operatorGroups : usageGroups).filter((group) => groups.includes(group));
   return {
+    isAll,
     ...{ range, start, end, bucket, groupBy, hoursFit, problem: dates?.problem },
     days: {
       from: (range === "custom" && said.from) || dateText(start),
@@ -64,6 +81,8 @@ export function askOf(said: Said, nowSeconds: number, environments: readonly Env
     metric: (Object.keys(metrics) as MetricName[]).find((name) => name === said.metric) ?? "requests",
     ...{ model: said.model || undefined, key: said.key || undefined },
     ...{ app: said.app || undefined, tag: said.tag || undefined },
+    ...{ account: said.account || undefined, upstream: said.upstream || undefined },
+    ...{ deployment: said.deployment || undefined, outcome: said.outcome || undefined },
     ...(groupBy.includes("environment") ? { environments } : {}),
   };
 }

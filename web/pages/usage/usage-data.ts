@@ -16,6 +16,8 @@ export interface Explored {
   /** The rows by bucket and group; the totals if there is no grouping. */
   rows: UsageRow[];
   cut: boolean;
+  /** Names of accounts, keys and apps by id; empty unless all accounts are shown. */
+  names: Readonly<Record<string, string>>;
   /** The server's time of the query, in Unix seconds. */
   now: number;
 }
@@ -35,7 +37,7 @@ export function useExplored(text: string, askAt: (nowSeconds: number) => UsageAs
       const totals = byBucket(whole.rows);
       return {
         ...{ ask, now, totals, times: bucketStarts(ask.bucket, ask.start, ask.end) },
-        ...{ rows: groups?.rows ?? totals, cut: groups?.cut ?? false },
+        ...{ rows: groups?.rows ?? totals, cut: groups?.cut ?? false, names: groups?.names ?? {} },
       };
     },
     enabled,

@@ -4,7 +4,7 @@ import { notifications } from "@mantine/notifications";
 import { DownloadIcon } from "@primer/octicons-react";
 import { useState } from "react";
 import { ApiFailure, send } from "../../api/client.ts";
-import { loadUsage, type UsageAsk, usageQuery } from "../../api/usage.ts";
+import { loadUsage, pathOfUsage, type UsageAsk, usageQuery } from "../../api/usage.ts";
 import { PlainButton } from "../../parts/page/buttons.tsx";
 import { download } from "../../parts/page/download.ts";
 import { count } from "../../parts/words/figures.ts";
@@ -63,7 +63,7 @@ interface Exported {
 async function csvOf(ask: UsageAsk): Promise<Exported> {
   const texts: string[] = [];
   for (const environment of ask.environments ?? [undefined]) {
-    const response = await send("GET", "/v1/usage", {
+    const response = await send("GET", pathOfUsage(ask), {
       query: usageQuery(ask),
       headers: { accept: "text/csv", ...(environment === undefined ? {} : { "headrace-environment": environment }) },
     });

@@ -4,9 +4,10 @@ import { useRead } from "../../api/queries.ts";
 import { nowSeconds } from "../../api/server-time.ts";
 import { useSession } from "../../api/session.tsx";
 import type { AppList } from "../../api/types.ts";
-import { usageGroups } from "../../api/usage.ts";
+import { operatorGroups, usageGroups } from "../../api/usage.ts";
 import { isReaderElsewhere } from "../../parts/chart/chart-time.ts";
 import { Choice } from "../../parts/editing/choice.tsx";
+import { AccountFilter } from "../../parts/filters/account-scope.tsx";
 import { ChoiceFilter } from "../../parts/filters/choice-filter.tsx";
 import { KeyFilter } from "../../parts/filters/key-filter.tsx";
 import { ModelFilter } from "../../parts/filters/model-filter.tsx";
@@ -28,8 +29,7 @@ interface UsageFiltersProps {
 
 export function UsageFilters({ asked, bucket, change, keyName, appName }: UsageFiltersProps) {
   const apps = useRead<AppList>("/v1/apps", { limit: 100 });
-  const { isManager } = useSession();
-  const { range, days, groupBy, model, key, app, tag, hoursFit, problem } = asked;
+  const { range, days, model, key, app, tag, hoursFit, problem } = asked;
   const appNames = new Map([
     ...(app ? [[app, appName(app)] as const] : []),
     ...(apps.data?.data.map(({ id, name }) => [id, name] as const) ?? []),
@@ -69,7 +69,11 @@ export function UsageFilters({ asked, bucket, change, keyName, appName }: UsageF
           nothing="No matching app"
           choose={(chosen) => change({ app: chosen })}
         />
-        <TagFilter value={tag ?? ""} choose={(chosen) => change({ tag: chosen })} />
+        {asked.isAll ? (
+          <AccountFilter value={asked.account ?? ""} choose={(chosen) => change({ account: chosen })} />
+        ) : (
+          <TagFilter value={tag ?? ""} choose={(chosen) => change({ tag: chosen })} />
+        )}
       </SimpleGrid>
       {range === "custom" && (
         <Group mt="sm" gap="sm" align="start">
@@ -93,27 +97,35 @@ export function UsageFilters({ asked, bucket, change, keyName, appName }: UsageF
           {isReaderElsewhere() && <SmallNote mt={28}>Days are in UTC.</SmallNote>}
         </Group>
       )}
-      <Group gap="xs" mt="sm" role="group" aria-labelledby="group-by">
-        <Text size="xs" fw={500} id="group-by">
-          Group by
-        </Text>
-        <Chip.Group
-          multiple
-          value={[...groupBy]}
-          onChange={(chosen) => change({ group: groupText(usageGroups.filter((group) => chosen.includes(group))) })}
-        >
-          {usageGroups.map((group) => (
-            <Chip key={group} value={group} size="xs" variant="outline">
-              {groupTitles[group]}
-            </Chip>
-          ))}
-        </Chip.Group>
-        {isManager && (
-          <SmallNote>
-            By person: see <TextLink href="/statements?by=person">Statements</TextLink>
-          </SmallNote>
-        )}
-      </Group>
+      <Grouping {...{ asked, change }} />
     </Paper>
+  );
+}
+
+function Grouping({ asked: { isAll, groupBy }, change }: Pick<UsageFiltersProps, "asked" | "change">) {
+  const { isManager } = useSession();
+  const groups = isAll ? operatorGroups : usageGroups;
+  return (
+    <Group gap="xs" mt="sm" role="group" aria-labelledby="group-by">
+      <Text size="xs" fw={500} id="group-by">
+        Group by
+      </Text>
+      <Chip.Group
+        multiple
+        value={[...groupBy]}
+        onChange={(chosen) => change({ group: groupText(groups.filter((group) => chosen.includes(group))) })}
+      >
+        {groups.map((group) => (
+          <Chip key={group} value={group} size="xs" variant="outline">
+            {groupTitles[group]}
+          </Chip>
+        ))}
+      </Chip.Group>
+      {isManager && !isAll && (
+        <SmallNote>
+          By person: see <TextLink href="/statements?by=person">Statements</TextLink>
+        </SmallNote>
+      )}
+    </Group>
   );
 }

@@ -9,6 +9,7 @@ import { sumOf, type UsageGroup } from "../../api/usage.ts";
 import { nameOfTime } from "../../parts/chart/chart-time.ts";
 import { TimeChart } from "../../parts/chart/time-chart.tsx";
 import { Choice } from "../../parts/editing/choice.tsx";
+import { AccountScope, useAllAccounts } from "../../parts/filters/account-scope.tsx";
 import { SavedFilters } from "../../parts/filters/saved-filters.tsx";
 import { useAddress } from "../../parts/page/address.ts";
 import { Failure } from "../../parts/page/failure.tsx";
@@ -27,27 +28,34 @@ export function UsagePage() {
   const { environments } = useSession();
   const [said, change] = useAddress(defaults);
   const [opened] = useState(() => Math.floor(nowSeconds()));
-  const asked = askOf(said, opened, environments);
-  const { range, from, to, bucket, group, model, key, app, tag } = said;
-  const text = JSON.stringify({ range, from, to, bucket, group, model, key, app, tag });
+  const isAll = useAllAccounts(said.of);
+  const asked = askOf(said, opened, { environments, isAll });
+  const { bucket, key, app } = said;
+  const text = JSON.stringify({ ...said, metric: "", rows: "", sort: "", of: isAll });
   const { data, error, refetch, isPlaceholderData } = useExplored(
     text,
-    (now) => askOf(said, now, environments),
+    (now) => askOf(said, now, { environments, isAll }),
     asked.problem === undefined,
   );
+  const found = data?.names;
   const unpriced = useUnpriced();
   const names = useNames(asked.groupBy.some((one) => one === "key" || one === "app") || key !== "" || app !== "");
   const nameOf = useCallback(
     (of: UsageGroup, id: string | null) =>
-      of === "key" ? names.key(id ?? "") : of === "app" ? names.app(id) : (id ?? (of === "tag" ? "No tags" : "")),
-    [names],
+      (id === null ? undefined : found?.[id]) ??
+      (of === "key" ? names.key(id ?? "") : of === "app" ? names.app(id) : (id ?? emptyNames[of] ?? "")),
+    [names, found],
   );
   return (
     <Page
       title="Usage"
-      about="Usage of the account by model, key, app, tag and environment. You can share this page's URL."
+      about={`Usage of ${isAll ? "all accounts by account, model, key, app, upstream and outcome" : "the account by model, key, app, tag and environment"}. You can share this page's URL.`}
       actions={
         <>
+          <AccountScope
+            isAll={isAll}
+            choose={(of) => change({ ...defaults, of, group: of === "all" ? "account" : "model" })}
+          />
           <SavedFilters path="/usage" />
           <UsageExport ask={asked.problem === undefined ? data?.ask : undefined} />
         </>
@@ -68,6 +76,12 @@ export function UsagePage() {
     </Page>
   );
 }
+
+const emptyNames: Partial<Record<UsageGroup, string>> = {
+  tag: "No tags",
+  upstream: "No upstream",
+  deployment: "No upstream",
+};
 
 interface ResultsProps {
   data: Explored;

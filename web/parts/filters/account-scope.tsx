@@ -1,6 +1,9 @@
 // The choice of operators between their own account and all accounts.
 import { NativeSelect } from "@mantine/core";
+import { useRead } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
+import type { AccountList } from "../../api/types.ts";
+import { ChoiceFilter } from "./choice-filter.tsx";
 
 /**
  * Reports whether a page shows all accounts. `said` is `all` or `own`; otherwise operators see all accounts in
@@ -28,4 +31,26 @@ export function AccountScope({ isAll, choose }: { isAll: boolean; choose(said: s
       ]}
     />
   );
+}
+
+/** Selects one account, or all. For operators. */
+export function AccountFilter({ value, choose }: { value: string; choose(value: string): void }) {
+  const accounts = useRead<AccountList>("/v1/admin/accounts", { limit: 100 });
+  return (
+    <ChoiceFilter
+      {...{ label: "Account", value, choose }}
+      data={withChosen(
+        value,
+        accounts.data?.data.map(({ id, name }) => ({ value: id, label: name })),
+      )}
+      all={{ short: "All", long: "All accounts" }}
+      nothing="No matching account"
+    />
+  );
+}
+
+/** Returns the entries, and the chosen one if they lack it. */
+export function withChosen(value: string, entries: readonly { value: string; label: string }[] = []) {
+  const isKnown = value === "" || entries.some((entry) => entry.value === value);
+  return isKnown ? [...entries] : [{ value, label: value }, ...entries];
 }
