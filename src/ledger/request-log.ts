@@ -161,8 +161,9 @@ export class SqlRequestLog implements RequestLog {
   /** Returns the condition of each index of the records that finds a part of the matching ones. */
   #indexed({ upstream, outcome }: RequestFilter) {
     const db = this.#db;
-    if (upstream !== undefined) return [db`upstream = ${upstream} AND`, db`trail IS NOT NULL AND`];
-    return [outcome === undefined || outcome === "completed" ? db`` : db`outcome <> 'completed' AND`];
+    if (outcome !== undefined && outcome !== "completed") return [db`outcome <> 'completed' AND`];
+    if (upstream === undefined) return [db``];
+    return [db`upstream = ${upstream} AND`, db`trail IS NOT NULL AND`];
   }
 
   #rollups(span: "hour" | "day", filter: RequestFilter, { from, until }: Span): PromiseLike<RollupSpan[]> {
@@ -205,15 +206,14 @@ export class SqlRequestLog implements RequestLog {
   ): PromiseLike<RecordRow[]> {
     const db = this.#db;
     const { keyId, model, outcome, stream, tag, upstream } = filter;
-    const [first = db``, tried = db``] = this.#indexed(filter);
+    const [first = db``, tried] = this.#indexed(filter);
+    const isTried = db`replace(trail, ${stepsOf(upstream ?? "")}, '') <> trail`;
     // Requests that the model server failed, or another model server answered.
-    const others =
-      upstream === undefined
-        ? tried
-        : db`${tried} coalesce(upstream, '') <> ${upstream} AND replace(trail, ${stepsOf(upstream)}, '') <> trail AND`;
+    const others = tried && db`${tried} coalesce(upstream, '') <> ${upstream ?? ""} AND ${isTried} AND`;
+    const ofUpstream = upstream === undefined || tried ? db`` : db`AND (upstream = ${upstream} OR ${isTried})`;
     const matching = (isFirst: boolean) => db`
       SELECT ${this.#columns()} FROM usage_records
-      WHERE ${isFirst ? first : others} at >= ${from} AND at < ${until} AND ${this.#ownedBy(filter)}
+      WHERE ${isFirst ? first : others} at >= ${from} AND at < ${until} AND ${this.#ownedBy(filter)} ${ofUpstream}
         ${after === undefined ? db`` : db`AND (at < ${after.at} OR request_id || '' < ${after.requestId})`}
         ${keyId === undefined ? db`` : db`AND key_id = ${keyId}`}
         ${model === undefined ? db`` : db`AND model = ${model}`}
@@ -221,7 +221,7 @@ export class SqlRequestLog implements RequestLog {
         ${outcome === undefined ? db`` : db`AND outcome = ${outcome}`}
         ${stream === undefined ? db`` : db`AND stream = ${stream ? 1 : 0}`}
       ORDER BY at DESC, request_id DESC LIMIT ${limit}`;
-    if (upstream === undefined) return matching(true);
+    if (!tried) return matching(true);
     return db`
       SELECT * FROM (
         SELECT * FROM (${matching(true)}) AS answered UNION ALL SELECT * FROM (${matching(false)}) AS others
