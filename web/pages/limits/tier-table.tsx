@@ -16,7 +16,7 @@ export function TierTable({ tiers }: { tiers: readonly TierOverview[] }) {
       </Title>
       <Note mb="xs">Only an operator of this server can change the tier of an account.</Note>
       <ScrollRegion className="long-table" label="All tiers">
-        <Table verticalSpacing="xs" miw={720}>
+        <Table verticalSpacing="xs" miw={720} className="tier-table">
           <Table.Thead>
             <Table.Tr>
               <Table.Th>Tier</Table.Th>

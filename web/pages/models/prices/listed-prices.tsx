@@ -43,7 +43,7 @@ export function ListedPrices({ listing, list, search, vendor, change, show }: Li
     ...(["input", "cached_input", "cache_write", "output"] as const).map(
       (name): Column<ListedPrice> => ({
         ...{ name, head: heads[name], numeric: true },
-        ...(name === "input" || name === "output" ? { width: "5.25rem" } : { width: "6.5rem", wideOnly: true }),
+        ...(name === "input" || name === "output" ? { width: "5.25rem" } : { width: "7.25rem", wideOnly: true }),
         cell: ({ price }) => (price[name] === undefined ? "same as input" : rate(price[name])),
       }),
     ),
