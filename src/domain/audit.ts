@@ -12,6 +12,8 @@ export const auditActions = [
   "key.updated",
   "key.revoked",
   "key.rotated",
+  "key.rotation_set",
+  "key.rotation_due",
   "key.suspended",
   "key.resumed",
   "token.issued",

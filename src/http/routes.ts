@@ -26,6 +26,7 @@ import { chatRoutes } from "./api/chat-routes.ts";
 import { fileRoutes } from "./api/files/file-routes.ts";
 import { uploadRoutes } from "./api/files/upload-routes.ts";
 import { inferenceRoutes } from "./api/inference-routes.ts";
+import { keyRotationRoutes } from "./api/key-rotation-routes.ts";
 import { keyRoutes } from "./api/key-routes.ts";
 import { mcpRoutes } from "./api/mcp/mcp-routes.ts";
 import { messageRoutes } from "./api/message-routes.ts";
@@ -89,6 +90,7 @@ const makers = [
   requestRoutes,
   accountRoutes,
   keyRoutes,
+  keyRotationRoutes,
   webhookRoutes,
   tokenRoutes,
   oauthRoutes,

@@ -63,6 +63,7 @@ import { SqlContentKeyStore } from "../storage/tables/content-key-store.ts";
 import { onCredentialChange } from "../storage/tables/credential-change.ts";
 import { ExpirySweep } from "../storage/tables/expiry-sweep.ts";
 import { SqlKeyStore } from "../storage/tables/key-store.ts";
+import { SqlKeyRotationStore } from "../storage/tables/notifications/key-rotation-store.ts";
 import { SqlDeclaredMarks } from "../storage/tables/operations/declared-marks.ts";
 import { SqlIdempotentRequests } from "../storage/tables/operations/idempotent-requests.ts";
 import { SqlRefusalStore } from "../storage/tables/refusal-store.ts";
@@ -113,6 +114,7 @@ export interface Governance {
   /** Returns keys for one purpose, 32 bytes each, derived from the current and the replaced secrets. */
   keyFor(purpose: Exclude<Parameters<typeof deriveKeys>[1], "api-key-pepper-v1">): KeyRing;
   keys: SqlKeyStore;
+  keyRotations: SqlKeyRotationStore;
   accounts: SqlAccountStore;
   declaredMarks: SqlDeclaredMarks;
   idempotentRequests: IdempotentRequests;
@@ -197,6 +199,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
   const [pepper] = peppers;
   const secretId = idOfSecret(secrets[0]);
   const keys = new SqlKeyStore(db, { secretId });
+  const keyRotations = new SqlKeyRotationStore(db);
   const accounts = new SqlAccountStore(db);
   const audit = new SqlAuditLog(db);
   const chats = new SqlChatStore(db);
@@ -350,6 +353,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
     installation: new InstallationWatch({ db, secrets, id, clock, log }),
     keyFor: (purpose) => deriveKeys(secrets, purpose),
     keys,
+    keyRotations,
     accounts,
     declaredMarks: new SqlDeclaredMarks(db),
     idempotentRequests,

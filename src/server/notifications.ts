@@ -103,7 +103,7 @@ export function openNotifications(options: NotificationOptions) {
   };
   const keyWatch = opened.add(
     new KeyWatch({
-      ...{ survey: new SqlKeySurvey(db), teller, clock, log },
+      ...{ survey: new SqlKeySurvey(db), rotations: governance.keyRotations, teller, clock, log },
       endingModels: () => endingModels(options.routing.catalog),
       isFirst: () => (replicas.live()[0]?.id ?? replicas.id) === replicas.id,
     }),

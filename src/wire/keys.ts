@@ -19,7 +19,7 @@ const maxLifeSeconds = 3_153_600_000;
 
 export const defaultOverlapSeconds = 86_400;
 export const defaultWindowSeconds = 60;
-const maxOverlapSeconds = 2_592_000;
+export const maxOverlapSeconds = 2_592_000;
 const maxNoteLength = 1000;
 
 const keyName = z.string().min(1).max(100).describe("Purpose of the key, in printable characters.");

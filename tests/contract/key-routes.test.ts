@@ -50,6 +50,7 @@ beforeEach(async () => {
   });
   routes = keyRoutes({
     keys,
+    keyRotations: { isDue: async () => false },
     pepper,
     limits,
     throttle: new Throttle(limits),

@@ -172,3 +172,18 @@ test("updates credentials.json when the command line rotates its own key", async
   expect(await Bun.file(path).json()).toEqual({ base_url: own.baseUrl, api_key: stdout.trim() });
   expect((await run("keys", "list")).code).toBe(0);
 });
+
+test("schedules the rotation of a key and shows what applies", async () => {
+  await headrace(["keys", "create", "planned", "--quiet"]);
+  const set = await headrace(["keys", "schedule", "planned", "--every", "90d", "--overlap", "7d"]);
+  expect(set.stdout).toStartWith(
+    'Key "planned" is rotated every 90 days, with an overlap of 168 hours.\nNext rotation: ',
+  );
+  for (const line of set.stdout.split("\n")) expect(line.length).toBeLessThanOrEqual(80);
+  expect((await headrace(["keys", "schedule", "planned", "--off"])).stdout).toBe(
+    'Key "planned" has no rotation schedule.\n',
+  );
+  const refused = await headrace(["keys", "schedule", "planned", "--overlap", "7d"]);
+  expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining("Give --every") });
+  expect((await headrace(["keys", "schedule", "planned", "--every", "12h"])).stderr).toContain("Give whole days");
+});

@@ -231,6 +231,8 @@ const elsewhere = [
     "/v1/apps/{id}",
     "/v1/keys",
     "/v1/keys/{id}",
+    "/v1/keys/{id}/rotation",
+    "/v1/account/key-rotation",
   ],
   // Sessions of tools: each is of whoever began it.
   ...["/mcp", "/mcp/{server}"],

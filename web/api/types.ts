@@ -977,6 +977,9 @@ export interface Shapes {
   RotatedApiKey?: RotatedApiKey;
   RevokeKeysRequest?: RevokeKeysRequest;
   RevokedKeys?: RevokedKeys;
+  RotationOfKey?: RotationOfKey;
+  KeyRotationRequest?: KeyRotationRequest;
+  KeyRotation?: KeyRotation;
   CreateWebhookRequest?: CreateWebhookRequest;
   WebhookWithSecret?: WebhookWithSecret;
   WebhookSecret?: WebhookSecret;
@@ -6225,6 +6228,50 @@ export interface RevokedKeys {
    */
   kept: string[];
 }
+export interface RotationOfKey {
+  object: "key_rotation";
+  /**
+   * Days from the creation of a key until its rotation. null: never.
+   */
+  every_days: number | null;
+  /**
+   * Seconds from then on for which the old key still works.
+   */
+  overlap_seconds: number | null;
+  /**
+   * `account`: the schedule of the account applies.
+   */
+  set_for: ("key" | "account") | null;
+  /**
+   * Unix time of the next rotation. null: none, or the key is ending.
+   */
+  next_at: number | null;
+  /**
+   * True if the successor can be fetched with `POST /v1/keys/{id}/rotate`.
+   */
+  is_due: boolean;
+}
+export interface KeyRotationRequest {
+  /**
+   * Days from the creation of a key until its rotation is due.
+   */
+  every_days: number;
+  /**
+   * Seconds from then on for which the old key still works. Default: 86400.
+   */
+  overlap_seconds?: number | null;
+}
+export interface KeyRotation {
+  object: "key_rotation";
+  /**
+   * Days from the creation of a key until its rotation. null: never.
+   */
+  every_days: number | null;
+  /**
+   * Seconds from then on for which the old key still works.
+   */
+  overlap_seconds: number | null;
+}
 export interface CreateWebhookRequest {
   /**
    * URL that receives the events: https, on the public internet, without credentials. Operators' webhooks may also use the hosts and networks of `webhook_networks`, over http as well.
@@ -6238,6 +6285,7 @@ export interface CreateWebhookRequest {
         | "quota.threshold"
         | "key.unused"
         | "key.expiring"
+        | "key.rotation_due"
         | "model.shutdown"
         | "errors.rate"
         | "upstream.down"
@@ -6267,6 +6315,7 @@ export interface WebhookWithSecret {
     | "quota.threshold"
     | "key.unused"
     | "key.expiring"
+    | "key.rotation_due"
     | "model.shutdown"
     | "errors.rate"
     | "upstream.down"
@@ -6331,6 +6380,7 @@ export interface Webhook {
     | "quota.threshold"
     | "key.unused"
     | "key.expiring"
+    | "key.rotation_due"
     | "model.shutdown"
     | "errors.rate"
     | "upstream.down"
@@ -6378,6 +6428,7 @@ export interface UpdateWebhookRequest {
         | "quota.threshold"
         | "key.unused"
         | "key.expiring"
+        | "key.rotation_due"
         | "model.shutdown"
         | "errors.rate"
         | "upstream.down"
@@ -6441,6 +6492,7 @@ export interface WebhookDelivery {
     | "quota.threshold"
     | "key.unused"
     | "key.expiring"
+    | "key.rotation_due"
     | "model.shutdown"
     | "errors.rate"
     | "upstream.down"
@@ -7930,6 +7982,8 @@ export interface AuditEvent {
     | "key.updated"
     | "key.revoked"
     | "key.rotated"
+    | "key.rotation_set"
+    | "key.rotation_due"
     | "key.suspended"
     | "key.resumed"
     | "token.issued"

@@ -96,7 +96,8 @@ export const rotateCommand = serverCommand({
       const now = nowSeconds();
       showNewKey(terminal, made, { what: "has a new secret", quiet, baseUrl: connection.baseUrl, nowSeconds: now });
       if (quiet) return;
-      const until = formatTimeAndRelative(now + (overlap ?? defaultOverlapSeconds), now);
+      const end = Math.min(now + (overlap ?? defaultOverlapSeconds), old.revoked_at ?? Number.POSITIVE_INFINITY);
+      const until = formatTimeAndRelative(end, now);
       terminal.note(`The old key (${shownKey(old)}) is ${overlap === 0 ? "revoked" : `valid until ${until}`}.`);
     };
     const after = () => {

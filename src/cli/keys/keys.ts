@@ -18,6 +18,7 @@ import {
   readKeyArgument,
   shownKey,
 } from "./key-records.ts";
+import { scheduleCommand } from "./key-schedule.ts";
 import { keyArgument, keyArgumentHelp, keyColumns, narrowKeys, printKey } from "./key-view.ts";
 
 const listCommand = serverCommand({
@@ -133,7 +134,7 @@ export const keysCommand = command({
   ],
   commands: [
     ...[listCommand, showCommand, createCommand, rotateCommand, updateCommand],
-    ...[...suspension, revokeCommand, keyUsageCommand],
+    ...[scheduleCommand, ...suspension, revokeCommand, keyUsageCommand],
   ],
 });
 

@@ -11,6 +11,9 @@ export interface SurveyedKey {
   createdAt: number;
   lastUsedAt: number | null;
   expiresAt: number | null;
+  /** The schedule of the key or of its account, whichever rotates the key sooner. Null without one. */
+  everyDays: number | null;
+  overlapSeconds: number | null;
 }
 
 export interface ModelUser {

@@ -7,6 +7,7 @@ export const accountNotificationTypes = [
   "quota.threshold",
   "key.unused",
   "key.expiring",
+  "key.rotation_due",
   "model.shutdown",
   "errors.rate",
 ] as const;
@@ -28,6 +29,7 @@ export const notificationTypes = [
   "quota.threshold",
   "key.unused",
   "key.expiring",
+  "key.rotation_due",
   "model.shutdown",
   "errors.rate",
   "upstream.down",
@@ -82,6 +84,14 @@ export interface NotificationData {
     environment: Environment;
     expires_at: number;
     days: number;
+  };
+  /** `ends_at`: the time until which the old key works and its successor can be fetched. */
+  "key.rotation_due": {
+    key_id: string;
+    name: string;
+    environment: Environment;
+    ends_at: number;
+    every_days: number;
   };
   /** A key of the account used the model in the last 30 days. `shutdown_date` is a date in UTC, such as 2026-12-11. */
   "model.shutdown": { model: string; shutdown_date: string; days: number };

@@ -1,6 +1,7 @@
 // The endpoints that manage API keys.
 import { GatewayError } from "../../base/errors.ts";
 import { environments } from "../../domain/api-key.ts";
+import type { KeyRotationStore } from "../../domain/key-rotation.ts";
 import type { LimitStore } from "../../domain/limits/limits.ts";
 import { type KeyChain, type KeyStore, ownOnly, type Principal } from "../../domain/principal.ts";
 import { windowsOfKey } from "../../policy/limits-of.ts";
@@ -39,6 +40,7 @@ import { listInTurn } from "./list-turns.ts";
 
 export interface KeyRouteDeps extends EndpointDeps {
   keys: KeyStore;
+  keyRotations: Pick<KeyRotationStore, "isDue">;
   pepper: Uint8Array;
   throttle: Pick<Throttle, "require">;
   limits: Pick<LimitStore, "usedInWindow">;
@@ -142,7 +144,7 @@ const revoke = endpoint("DELETE", "/v1/keys/:id", {
 const rotate = endpoint("POST", "/v1/keys/:id/rotate", {
   operationId: "rotateKey",
   summary: "Rotate an API key",
-  description: `Creates a new key with the same attributes, expiry and budget, and revokes the old key after the overlap. Keys that the old key created now belong to the new key. A rotated key cannot be rotated again, and can manage only keys that end no later than itself. ${delegation}`,
+  description: `Creates a new key with the same attributes, expiry and budget, and revokes the old key after the overlap. Keys that the old key created now belong to the new key. If a schedule began the rotation, the old key ends no later than it announced. A rotated key cannot be rotated again, and can manage only keys that end no later than itself. ${delegation}`,
   parameters: idParameter,
   requestBody: rotateKeyRequest,
   bodyIsOptional: true,
@@ -152,7 +154,8 @@ const rotate = endpoint("POST", "/v1/keys/:id/rotate", {
   async answer({ deps, principal, id, body, origin }) {
     const chain = await find({ deps, principal, id });
     const overlapSeconds = body.overlap_seconds ?? defaultOverlapSeconds;
-    const context = { pepper: deps.pepper, origin };
+    const isScheduled = chain.keys[0].revokedAt !== null && (await deps.keyRotations.isDue(id));
+    const context = { pepper: deps.pepper, origin, isScheduled };
     const { successor, key, revokeAt, event } = rotateKey(principal, chain, overlapSeconds, context);
     const [old, ...makers] = chain.keys;
     await deps.throttle.require("change", principal);

@@ -18,6 +18,10 @@ const words: { [Type in NotificationType]: (data: NotificationData[Type]) => { s
     subject: `An API key ends within ${days === 1 ? "a day" : `${days} days`}`,
     text: `The key "${name}" (${id}) ends on ${time(end)}. Give it a later end, or rotate it, if it is to go on.`,
   }),
+  "key.rotation_due": ({ key_id: id, name, ends_at: end }) => ({
+    subject: "An API key is to be replaced",
+    text: `The key "${name}" (${id}) ends on ${time(end)}, as its rotation is scheduled. Fetch its successor before then: headrace keys rotate ${id}.`,
+  }),
   "model.shutdown": ({ model, shutdown_date: date, days }) => ({
     subject: `The model ${model} ends within ${days === 1 ? "a day" : `${days} days`}`,
     text: `The model ${model} is shut down on ${date}, as its provider announced. Keys of your account used it in the last 30 days. Change them to another model before.`,

@@ -1,6 +1,9 @@
-// Checks all keys periodically, and reports keys that expire soon, are unused, or used models that are shut down soon.
+// Checks all keys periodically: reports keys that expire soon, are unused, or used models that are shut down soon, and
+// begins scheduled rotations.
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
+import type { AuditEvent } from "../../domain/audit.ts";
+import type { KeyRotationStore } from "../../domain/key-rotation.ts";
 import type { KeySurvey, SurveyedKey } from "../../domain/notifications/key-survey.ts";
 import type { Tidings } from "../../domain/notifications/notification.ts";
 import type { Notifier } from "../notifications.ts";
@@ -8,6 +11,7 @@ import { PeriodicJob } from "./periodic-job.ts";
 
 export interface KeyWatchOptions {
   survey: KeySurvey;
+  rotations: Pick<KeyRotationStore, "begin">;
   teller: Notifier;
   /** Returns the models whose end was announced, with the time in Unix seconds. */
   endingModels(): readonly EndingModel[];
@@ -28,6 +32,8 @@ export interface EndingModel {
 
 const daySeconds = 86_400;
 export const unusedDays = 90;
+/** Maximum rotations of one check, so that a new schedule of an account does not send thousands of notifications. */
+const maxRotations = 100;
 /** Days before a key's expiry at which a notification is sent, the shortest first. */
 export const expiringDays = [1, 7] as const;
 /** Days before the end of a model at which a notification is sent, the shortest first. */
@@ -73,14 +79,19 @@ export class KeyWatch {
   }
 
   async #check(): Promise<void> {
-    const { survey, clock, teller, isFirst, endingModels } = this.#options;
+    const { survey, rotations, clock, teller, isFirst, endingModels } = this.#options;
     if (!isFirst()) return;
     const ending = new Map(endingModels().map((model) => [model.id, model.shutdownAt]));
+    let begun = 0;
     for (let after: string | undefined = ""; after !== undefined && !this.#rounds.isClosed; ) {
       const now = clock.nowSeconds();
       const page: Awaited<ReturnType<KeySurvey["page"]>> = await survey.page(after, now);
       for (const key of page.keys) {
-        for (const tidings of [expiring(key, now), unused(key, now)]) if (tidings) await teller.notify(tidings);
+        const rotation = begun < maxRotations ? rotationDue(key, now) : undefined;
+        for (const tidings of [expiring(key, now), unused(key, now), rotation])
+          if (tidings) await teller.notify(tidings);
+        if (!rotation) continue;
+        if (await rotations.begin(key.id, rotation.data.ends_at, rotationEvent(rotation, now))) begun++;
       }
       for (const tidings of await this.#shutdowns(page.keys, ending, now)) await teller.notify(tidings);
       after = page.next;
@@ -114,6 +125,24 @@ function expiring(
   const once = `key.expiring ${id} ${expiresAt} ${days}`;
   const data = { key_id: id, name, environment, expires_at: expiresAt, days };
   return { type: "key.expiring", accountId, environment, once, data };
+}
+
+/** Returns the report of a key whose rotation is due. The schedule never prolongs the life of a key. */
+function rotationDue(
+  { id, accountId, name, environment, createdAt, everyDays, overlapSeconds }: SurveyedKey,
+  now: number,
+): Extract<Tidings, { type: "key.rotation_due" }> | undefined {
+  if (everyDays === null || overlapSeconds === null || now < createdAt + everyDays * daySeconds) return undefined;
+  const data = { key_id: id, name, environment, ends_at: now + overlapSeconds, every_days: everyDays };
+  return { type: "key.rotation_due", accountId, environment, once: `key.rotation_due ${id}`, data };
+}
+
+function rotationEvent({ accountId, data }: NonNullable<ReturnType<typeof rotationDue>>, now: number): AuditEvent {
+  const { key_id: targetId, name, ends_at: endsAt } = data;
+  return {
+    ...{ id: `audit_${Bun.randomUUIDv7()}`, at: now, action: "key.rotation_due", actor: { type: "system" } },
+    ...{ accountId, targetId, clientAddress: null, requestId: null, detail: { name, ends_at: endsAt } },
+  };
 }
 
 function unused(

@@ -261,19 +261,20 @@ export function revokeKeyAsOperator(principal: Principal, key: ApiKeyRecord, ori
 
 /**
  * Replaces a key by a successor with the same attributes, makers, children and budget. The old key ends at `revokeAt`.
+ * A key that is ending already can be rotated only if its schedule began the rotation.
  */
 export function rotateKey(
   principal: Principal,
   target: KeyChain,
   overlapSeconds: number,
-  context: { pepper: Uint8Array; origin: Origin },
+  context: { pepper: Uint8Array; origin: Origin; isScheduled?: boolean },
 ): { successor: ApiKeyRecord; key: string; revokeAt: number; event: AuditEvent } {
   const { nowSeconds } = context.origin;
   requireKeyManager(principal);
   requireActive(target, nowSeconds, "rotated");
   requireWithin(principal, target, "rotate");
   const [old] = target.keys;
-  if (old.revokedAt !== null) throw rotatedBefore(old.revokedAt);
+  if (old.revokedAt !== null && !context.isScheduled) throw rotatedBefore(old.revokedAt);
   const { key, identity } = newIdentity(old.environment, context.pepper);
   const successor: ApiKeyRecord = {
     ...old,
@@ -281,8 +282,9 @@ export function rotateKey(
     createdBy: actorOf(principal).id,
     createdAt: nowSeconds,
     lastUsedAt: null,
+    revokedAt: null,
   };
-  const revokeAt = nowSeconds + overlapSeconds;
+  const revokeAt = Math.min(nowSeconds + overlapSeconds, old.revokedAt ?? Number.POSITIVE_INFINITY);
   const detail = { successor_id: successor.id, overlap_seconds: overlapSeconds, revoked_at: revokeAt };
   const event = auditEvent("key.rotated", principal, context.origin, about(old, detail));
   return { successor, key, revokeAt, event };

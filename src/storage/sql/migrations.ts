@@ -1049,4 +1049,17 @@ const migrations: readonly (readonly string[])[] = [
     )`,
     `CREATE INDEX idempotent_requests_by_age ON idempotent_requests (created_at)`,
   ],
+  [
+    // Schedules of key rotations. `subject`: the limit id of a key, or an account's id.
+    `CREATE TABLE key_rotations (
+      subject TEXT PRIMARY KEY,
+      every_days BIGINT NOT NULL,
+      overlap_seconds BIGINT NOT NULL
+    )`,
+    // Keys that end at `ends_at` because of their schedule, and whose successor was not fetched.
+    `CREATE TABLE due_rotations (
+      key_id TEXT PRIMARY KEY,
+      ends_at BIGINT NOT NULL
+    )`,
+  ],
 ];

@@ -99,17 +99,22 @@ export class SqlKeyStore implements KeyStore {
   ): Promise<ApiKeyRecord | undefined> {
     return changeCredentials(this.#db, event, async (tx) => {
       const current = await readKey(tx, id);
-      if (!current || current.revokedAt !== null || keyStatus(current, event.at) !== "active") {
+      // The successor of a rotation that its schedule began is fetched once: its row goes with it.
+      const due = await tx`DELETE FROM due_rotations WHERE key_id = ${id} RETURNING key_id`;
+      const isEnding = current !== undefined && current.revokedAt !== null && due.length === 0;
+      if (!current || isEnding || keyStatus(current, event.at) !== "active") {
         return { result: undefined, changed: false };
       }
       const { digest, prefix, last4, createdAt, createdBy } = successor;
       const added: ApiKeyRecord = {
         ...current,
         ...{ id: successor.id, digest, prefix, last4, createdAt, createdBy, lastUsedAt: null },
+        revokedAt: null,
       };
       await tx`INSERT INTO api_keys ${tx(this.#newRow(added))}`;
       await tx`UPDATE api_keys SET parent_id = ${added.id} WHERE parent_id = ${id}`;
-      await writeKey(tx, { ...current, revokedAt: revokeAt, revoked: isDue(revokeAt, event.at) });
+      const endsAt = earlier(current.revokedAt, revokeAt);
+      await writeKey(tx, { ...current, revokedAt: endsAt, revoked: isDue(endsAt, event.at) });
       return { result: added, changed: true };
     });
   }

@@ -8,6 +8,8 @@ const groups: Readonly<Record<string, Partial<Record<AuditAction, string>>>> = {
     "key.created": "Key created",
     "key.updated": "Key changed",
     "key.rotated": "Key rotated",
+    "key.rotation_set": "Key rotation scheduled",
+    "key.rotation_due": "Key rotation due",
     "key.revoked": "Key revoked",
     "key.suspended": "Key suspended",
     "key.resumed": "Key resumed",

@@ -99,6 +99,16 @@ const phrases: Record<AuditAction, Phrase> = {
     did: `rotated ${keyOf(facts)}`,
     more: typeof facts.detail["revoked_at"] === "number" ? `The old key ends ${at(facts.detail["revoked_at"])}` : "",
   }),
+  "key.rotation_set": ({ detail }) => {
+    const days = detail["every_days"];
+    return typeof days === "number"
+      ? { did: "scheduled the rotation of keys", more: `Every ${days} days` }
+      : { did: "removed the schedule of key rotations" };
+  },
+  "key.rotation_due": (facts) => ({
+    did: `ends ${keyOf(facts)}, as its rotation is scheduled`,
+    more: typeof facts.detail["ends_at"] === "number" ? `The key ends ${at(facts.detail["ends_at"])}` : "",
+  }),
   "key.suspended": (facts) => ({ did: `suspended ${keyOf(facts)}` }),
   "key.resumed": (facts) => ({ did: `resumed ${keyOf(facts)}` }),
   "token.issued": (facts) => ({

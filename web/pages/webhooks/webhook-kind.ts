@@ -15,7 +15,7 @@ export interface WebhookKind {
 export const ofAccount: WebhookKind = {
   path: "/v1/webhooks",
   urlHint: "An https address on the public internet",
-  types: ["quota.threshold", "key.expiring", "key.unused", "model.shutdown", "errors.rate"],
+  types: ["quota.threshold", "key.expiring", "key.unused", "key.rotation_due", "model.shutdown", "errors.rate"],
 };
 
 export const ofOperators: WebhookKind = {
@@ -39,6 +39,7 @@ export const eventMeanings: Readonly<Record<EventType, string>> = {
   "quota.threshold": "50, 80, 90 or 100 % of a quota are used",
   "key.expiring": "A key expires in 7 days, or in 1 day",
   "key.unused": "A key was not used for 90 days",
+  "key.rotation_due": "The scheduled rotation of a key is due",
   "model.shutdown": "A model that keys used in the last 30 days is shut down in 30, 7 or 1 days",
   "errors.rate": "At least 10 % of the requests fail",
   "upstream.down": "An upstream does not answer",

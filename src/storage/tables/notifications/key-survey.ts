@@ -17,6 +17,8 @@ const rows = table<Row>({
   createdAt: integer,
   lastUsedAt: integer,
   expiresAt: integer,
+  everyDays: integer,
+  overlapSeconds: integer,
   revoked: flag,
   revokedAt: integer,
 });
@@ -38,7 +40,8 @@ export class SqlKeySurvey implements KeySurvey {
     // Ids of keys have this prefix. Ids of memberships and grants do not.
     const found = await available(
       rows.all(db`
-        SELECT ${db.unsafe(rows.list)} FROM api_keys
+        SELECT ${db.unsafe(rows.list)} FROM api_keys LEFT JOIN key_rotations ON suspended_by IS NULL AND subject = (
+          SELECT subject FROM key_rotations WHERE subject IN (limit_id, account_id) ORDER BY every_days, subject LIMIT 1)
         WHERE id > ${after === "" ? "key_" : after} AND id < ${"key`"} ORDER BY id LIMIT ${atOnce}`),
     );
     const isOn = ({ revoked, revokedAt, expiresAt }: Row) =>
