@@ -71,6 +71,7 @@ const wholeLists = [
   "/v1/admin/node-tokens",
   "/v1/admin/nodes",
   "/v1/admin/pulled-models",
+  "/v1/admin/refusals",
   "/v1/admin/signing-keys",
   "/v1/admin/tiers",
   "/v1/admin/tool-servers",
@@ -86,6 +87,8 @@ const wholeLists = [
 
 /** Pages of more than 100 entries: reports, and what clients of the vendors' APIs ask for at once. */
 const longPages = {
+  "/v1/admin/requests": 200,
+  "/v1/admin/usage": 1_000,
   "/v1/apps/:id/usage": 1_000,
   "/v1/files": 10_000,
   "/v1/keys/:id/usage": 1_000,

@@ -717,18 +717,40 @@ test("shows the requests, usage and refusals of all accounts", async () => {
   }
 });
 
-const hasOwnTests = /people|members|invitations|webhooks|model-processes|documents|apply/;
+test("suspends and resumes an account and a key of any account", async () => {
+  const { id, key } = await makeAccount("free", "dev");
+  const { body } = await call("POST", `/v1/admin/accounts/${id}/keys`, { name: "second", environment: "dev" });
+  for (const path of [`accounts/${id}`, `keys/${body.id}`]) {
+    expect((await call("POST", `/v1/admin/${path}/suspend`)).body).toMatchObject({ status: "suspended" });
+    expect(await chat(body.key)).not.toBe(200);
+    expect((await call("POST", `/v1/admin/${path}/resume`)).body).toMatchObject({ status: "active" });
+    expect(await chat(body.key)).toBe(200);
+  }
+  expect(await chat(key)).toBe(200);
+});
+
+test("drains a replica, which is then not ready, and ends that", async () => {
+  const { body } = await call("GET", "/v1/admin/system");
+  const [{ id }] = body.replicas;
+  for (const draining of [true, false]) {
+    expect((await call("PATCH", `/v1/admin/replicas/${id}`, { draining })).status).toBe(200);
+    const status = async () => (await server.request("/readyz")).status === (draining ? 503 : 200);
+    await until(status, `readiness follows draining: ${draining}`);
+  }
+});
+
+const hasOwnTests = /people|members|invitations|webhooks|model-processes|documents|apply|apps/;
 
 test("covers a documented success of every operator API operation", () => {
   const documented = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods)
       // Those for people and webhooks have tests of their own: tests/contract/people-routes.test.ts, tests/e2e/notifications.test.ts;
       // so have processes and pulls of models: tests/e2e/model-processes.test.ts, tests/e2e/server-pulls.test.ts,
-      // and documents: tests/e2e/declared-state.test.ts.
+      // and documents and apps: tests/e2e/declared-state.test.ts, tests/e2e/suspension.test.ts.
       .filter(([, { tags }]) => tags.includes("Administration") && !hasOwnTests.test(path))
       .map(([method]) => `${method.toUpperCase()} ${path}`)
       .filter((operation) => operation !== "POST /v1/admin/pulled-models"),
   );
-  expect(documented).toHaveLength(60);
+  expect(documented).toHaveLength(58);
   expect([...seen].filter((operation) => operation.includes("/v1/admin/")).sort()).toEqual(documented.sort());
 });
