@@ -3,7 +3,7 @@ import { Alert } from "@mantine/core";
 import { AlertIcon } from "@primer/octicons-react";
 import { useList } from "../../api/queries.ts";
 import type { Upstream } from "../../api/types.ts";
-import { PlainLink } from "../../parts/page/links.tsx";
+import { TextLink } from "../../parts/page/links.tsx";
 
 const everyMs = 5_000;
 
@@ -15,7 +15,7 @@ export function FailingUpstreams() {
     <Alert icon={<AlertIcon />} color="red" title="Upstreams that fail requests">
       {failing.map(({ name, attempts }) => (
         <div key={name} style={{ overflowWrap: "anywhere" }}>
-          <PlainLink href={`/admin/upstreams?upstream=${encodeURIComponent(name)}`}>{name}</PlainLink>:{" "}
+          <TextLink href={`/admin/upstreams?upstream=${encodeURIComponent(name)}`}>{name}</TextLink>:{" "}
           {attempts?.summary}
         </div>
       ))}
