@@ -4057,6 +4057,27 @@ export interface DeploymentStatus {
    */
   tokens_per_second: number | null;
   /**
+   * Times of these answers, to the first token and to the end. null if there are none.
+   */
+  percentiles: {
+    /**
+     * Milliseconds within which 50, 95 and 99 % of the answers came.
+     */
+    first_token_ms: {
+      p50: number;
+      p95: number;
+      p99: number;
+    };
+    /**
+     * Milliseconds within which 50, 95 and 99 % of the answers came.
+     */
+    total_ms: {
+      p50: number;
+      p95: number;
+      p99: number;
+    };
+  } | null;
+  /**
    * The attempts of real requests. null for callers that are no operators, and without recent attempts.
    */
   attempts: AttemptHealth | null;

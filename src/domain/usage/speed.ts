@@ -1,5 +1,20 @@
 // The recent speed of a model at one upstream.
 
+/** Milliseconds within which 50, 95 and 99 % of the answers came. */
+export interface Percentiles {
+  p50: number;
+  p95: number;
+  p99: number;
+}
+
+/** Returns the percentiles by the nearest rank; undefined without values. Sorts the values in place. */
+export function percentilesOf(values: number[]): Percentiles | undefined {
+  values.sort((a, b) => a - b);
+  const rank = (percent: number) => values[Math.ceil((values.length * percent) / 100) - 1];
+  const [p50, p95, p99] = [rank(50), rank(95), rank(99)];
+  return p50 === undefined || p95 === undefined || p99 === undefined ? undefined : { p50, p95, p99 };
+}
+
 export interface Speed {
   /** The public id. */
   model: string;
@@ -9,6 +24,9 @@ export interface Speed {
   firstTokenMs: number;
   /** Mean speed of generation. Null if no answer was long enough to measure it. */
   tokensPerSecond: number | null;
+  /** The percentiles of the time to the first piece and of the time to the end, for the same answers. */
+  firstTokenPercentiles?: Percentiles | undefined;
+  totalPercentiles?: Percentiles | undefined;
 }
 
 export interface Speeds {

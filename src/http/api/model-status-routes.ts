@@ -21,6 +21,10 @@ export interface ModelStatusDeps extends EndpointDeps {
 
 const byPriority = <Shape extends z.ZodType>(shape: Shape) => z.object({ low: shape, normal: shape, high: shape });
 
+const percentilesShape = z
+  .object({ p50: z.number(), p95: z.number(), p99: z.number() })
+  .describe("Milliseconds within which 50, 95 and 99 % of the answers came.");
+
 const deploymentShape = z
   .object({
     upstream: z.string().describe("Name of the model server."),
@@ -58,6 +62,10 @@ const deploymentShape = z
       .nullable()
       .describe("Mean time to the first token of streamed answers in the last 15 minutes. null if there are none."),
     tokens_per_second: z.number().nullable().describe("Mean speed of these answers after their first token."),
+    percentiles: z
+      .object({ first_token_ms: percentilesShape, total_ms: percentilesShape })
+      .nullable()
+      .describe("Times of these answers, to the first token and to the end. null if there are none."),
     attempts: attemptsShape
       .nullable()
       .describe("The attempts of real requests. null for callers that are no operators, and without recent attempts."),
@@ -115,6 +123,10 @@ function toWire(
       expected_wait_ms: { low: low.expectedMs, normal: normal.expectedMs, high: high.expectedMs },
       first_token_ms: rounded(speed?.firstTokenMs),
       tokens_per_second: rounded(speed?.tokensPerSecond),
+      percentiles:
+        speed?.firstTokenPercentiles && speed.totalPercentiles
+          ? { first_token_ms: speed.firstTokenPercentiles, total_ms: speed.totalPercentiles }
+          : null,
     })),
   };
 }

@@ -55,10 +55,22 @@ onEachDatabase((databases) => {
       record({ model: "n", completion_tokens: 1 }),
     );
     const found = (await speeds.recent(now)).sort((a, b) => (a.model + a.upstream < b.model + b.upstream ? -1 : 1));
-    expect(found).toEqual([
+    expect(found).toMatchObject([
       { model: "m", upstream: "other", firstTokenMs: 5, tokensPerSecond: 10_000 / 1_095 },
       { model: "m", upstream: "up", firstTokenMs: 200, tokensPerSecond: 30_000 / 1_500 },
       { model: "n", upstream: "up", firstTokenMs: 100, tokensPerSecond: null },
+    ]);
+  });
+
+  test("computes percentiles of the first token and the total over all minutes", async () => {
+    const times = Array.from({ length: 100 }, (_, i) => i + 1);
+    await have(...times.map((i) => record({ at: now - (i % 10) * 60, first_token_ms: i, duration_ms: 10 * i })));
+    expect(await speeds.recent(now)).toMatchObject([
+      {
+        firstTokenMs: 50.5,
+        firstTokenPercentiles: { p50: 50, p95: 95, p99: 99 },
+        totalPercentiles: { p50: 500, p95: 950, p99: 990 },
+      },
     ]);
   });
 
@@ -71,7 +83,7 @@ onEachDatabase((databases) => {
     );
     expect(await speeds.recent(now)).toEqual([]);
     await have(record({ duration_ms: 100 }));
-    expect(await speeds.recent(now)).toEqual([
+    expect(await speeds.recent(now)).toMatchObject([
       { model: "m", upstream: "up", firstTokenMs: 100, tokensPerSecond: null },
     ]);
   });

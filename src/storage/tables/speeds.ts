@@ -1,13 +1,14 @@
 // Speeds of models from the newest records of the ledger.
-import type { Speed, Speeds } from "../../domain/usage/speed.ts";
+import { percentilesOf, type Speed, type Speeds } from "../../domain/usage/speed.ts";
 import type { Database } from "../sql/database.ts";
 import { available } from "../sql/outage.ts";
 
 interface Row {
   model: string;
   upstream: string;
-  timed: number | string;
-  first_token_ms: number | string;
+  /** Milliseconds of each answer, separated by commas. */
+  first_tokens: string;
+  totals: string;
   tokens: number | string;
   generation_ms: number | string;
 }
@@ -34,18 +35,21 @@ export class SqlSpeeds implements Speeds {
       const until = nowSeconds + 1 - minute * minuteSeconds;
       for (const row of await this.#read(until - minuteSeconds, until)) add(sums, row);
     }
-    return [...sums.values()].map(({ model, upstream, timed, firstTokenMs, tokens, generationMs }) => ({
+    return [...sums.values()].map(({ model, upstream, firstTokens, totals, tokens, generationMs }) => ({
       model,
       upstream,
-      firstTokenMs: firstTokenMs / timed,
+      firstTokenMs: firstTokens.reduce((sum, ms) => sum + ms, 0) / firstTokens.length,
       tokensPerSecond: generationMs > 0 ? (tokens * 1000) / generationMs : null,
+      firstTokenPercentiles: percentilesOf(firstTokens),
+      totalPercentiles: percentilesOf(totals),
     }));
   }
 
-  /** Reads the sums for the speeds: tokens after the first one, and the time after it. */
+  /** Reads the times of each answer, and sums: tokens after the first one, and the time after it. */
   async #read(from: number, until: number): Promise<Row[]> {
     return await available(this.#db`
-      SELECT model, upstream, count(*) AS timed, sum(first_token_ms) AS first_token_ms,
+      SELECT model, upstream, string_agg(CAST(first_token_ms AS TEXT), ',') AS first_tokens,
+        string_agg(CAST(duration_ms AS TEXT), ',') AS totals,
         sum(CASE WHEN completion_tokens > 1 AND duration_ms > first_token_ms THEN completion_tokens - 1 ELSE 0 END) AS tokens,
         sum(CASE WHEN completion_tokens > 1 AND duration_ms > first_token_ms THEN duration_ms - first_token_ms ELSE 0 END)
           AS generation_ms
@@ -61,8 +65,8 @@ export class SqlSpeeds implements Speeds {
 interface Sums {
   model: string;
   upstream: string;
-  timed: number;
-  firstTokenMs: number;
+  firstTokens: number[];
+  totals: number[];
   tokens: number;
   generationMs: number;
 }
@@ -70,9 +74,9 @@ interface Sums {
 function add(sums: Map<string, Sums>, row: Row): void {
   const name = JSON.stringify([row.model, row.upstream]);
   const { model, upstream } = row;
-  const known = sums.get(name) ?? { model, upstream, timed: 0, firstTokenMs: 0, tokens: 0, generationMs: 0 };
-  known.timed += Number(row.timed);
-  known.firstTokenMs += Number(row.first_token_ms);
+  const known = sums.get(name) ?? { model, upstream, firstTokens: [], totals: [], tokens: 0, generationMs: 0 };
+  known.firstTokens.push(...row.first_tokens.split(",").map(Number));
+  known.totals.push(...row.totals.split(",").map(Number));
   known.tokens += Number(row.tokens);
   known.generationMs += Number(row.generation_ms);
   sums.set(name, known);

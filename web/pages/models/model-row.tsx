@@ -129,7 +129,8 @@ function lineWords({ waiting_by_priority: counts, expected_wait_ms: waits }: Dep
   return lines.join(", ");
 }
 
-function Speed({ deployment: { tokens_per_second, first_token_ms } }: { deployment: DeploymentStatus }) {
+function Speed({ deployment }: { deployment: DeploymentStatus }) {
+  const { tokens_per_second, first_token_ms, percentiles } = deployment;
   if (tokens_per_second === null && first_token_ms === null) {
     return <SmallNote>No speed measured yet</SmallNote>;
   }
@@ -140,7 +141,19 @@ function Speed({ deployment: { tokens_per_second, first_token_ms } }: { deployme
           {perSecond(tokens_per_second)} tokens/s
         </Text>
       )}
-      {first_token_ms !== null && <SmallNote className="numeric">first token in {duration(first_token_ms)}</SmallNote>}
+      {first_token_ms !== null && (
+        <SmallNote className="numeric">first token in {duration(first_token_ms)} on average</SmallNote>
+      )}
+      {percentiles && (
+        <>
+          <SmallNote className="numeric">{percentileText(percentiles.first_token_ms)}</SmallNote>
+          <SmallNote className="numeric">whole answer: {percentileText(percentiles.total_ms)}</SmallNote>
+        </>
+      )}
     </div>
   );
+}
+
+function percentileText({ p50, p95, p99 }: NonNullable<DeploymentStatus["percentiles"]>["total_ms"]): string {
+  return `p50 ${duration(p50)}, p95 ${duration(p95)}, p99 ${duration(p99)}`;
 }
