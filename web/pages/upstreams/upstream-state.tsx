@@ -15,6 +15,13 @@ export function UpstreamState({ upstream: { state, running, attempts } }: { upst
   return <State kind={kind}>{state === "draining" && running === 0 ? "Drained" : word}</State>;
 }
 
+/** Returns the cause and figures of a failing upstream, the cause first because narrow columns cut the text. */
+export function failureOf({ attempts }: Upstream): string | undefined {
+  if (!attempts?.failing) return undefined;
+  const cause = attempts.last_failure?.cause.replaceAll("_", " ");
+  return `${cause === undefined ? "" : `${cause}: `}${attempts.summary}`;
+}
+
 /** The names of the API formats. */
 export const apiNames: Record<Upstream["apis"][number], string> = {
   chat: "chat completions",

@@ -91,12 +91,12 @@ function failingTitle(models: readonly string[]): string {
 function factsOf(upstream: Upstream) {
   const { url, source, models, running, waiting, concurrency, max_concurrency: most } = upstream;
   const { has_api_key: hasKey, discover, environments, created_at: createdAt } = upstream;
-  const { timeout_seconds: timeout, idle_seconds: idle } = upstream;
+  const { timeout_seconds: timeout, idle_seconds: idle, attempts } = upstream;
   const ofLimit = concurrency === null ? "" : ` of ${count(concurrency)}`;
   return [
     ["Running now", `${count(running)}${ofLimit}`],
     ["Waiting", count(waiting)],
-    ...(upstream.attempts ? [["Requests", upstream.attempts.summary] as const] : []),
+    ...(attempts && !attempts.failing ? [["Requests", attempts.summary] as const] : []),
     ["Models", discover ? count(models) : `${count(models)}, listed models are not served`],
     ["Max concurrency", most === null ? "measured" : count(most)],
     ["Formats", upstream.apis.map((api) => apiNames[api]).join(", ")],

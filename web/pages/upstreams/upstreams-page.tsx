@@ -14,7 +14,7 @@ import { LongTable } from "../../parts/table/long-table.tsx";
 import { count } from "../../parts/words/figures.ts";
 import { SmallNote } from "../../parts/words/note.tsx";
 import { AddUpstream } from "./add-upstream.tsx";
-import { addressOf, sourceNames, UpstreamState } from "./upstream-state.tsx";
+import { addressOf, failureOf, sourceNames, UpstreamState } from "./upstream-state.tsx";
 import { UpstreamView } from "./upstream-view.tsx";
 
 export const UpstreamsPage = operatorsOnly("Upstreams", Upstreams);
@@ -34,7 +34,7 @@ function Upstreams() {
         <>
           <NameButton show={() => choose(upstream)}>{upstream.name}</NameButton>
           <SmallNote lineClamp={1} style={{ overflowWrap: "anywhere" }}>
-            {upstream.attempts?.failing ? upstream.attempts.summary : addressOf(upstream)}
+            {failureOf(upstream) ?? addressOf(upstream)}
           </SmallNote>
         </>
       ),
