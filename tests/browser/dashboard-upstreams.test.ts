@@ -153,3 +153,34 @@ test("shows a calm server state while healthy, and names problems", async () => 
   await page.getByText("The database is unavailable").waitFor();
   await look(visitor, "system-failing");
 });
+
+test("names a failing upstream with its last error on Overview, Models and Upstreams", async () => {
+  await using broken = await startUpstream(
+    (_asked, res) =>
+      void res.writeHead(500, { "content-type": "application/json" }).end('{"error":{"message":"CUDA out of memory"}}'),
+  );
+  broken.serves([{ id: "broken-model", object: "model", created: 1_700_000_000, owned_by: "lab" }]);
+  const body = { name: "broken", url: broken.url, environments: ["dev", "live"] };
+  await world.browser.ask("/v1/admin/upstreams", { method: "POST", body });
+  for (let i = 0; i < 5; i++) {
+    const asked = { model: "broken-model", messages: [{ role: "user", content: "x" }] };
+    await (await world.server.request("/v1/chat/completions", { body: asked })).text();
+  }
+  expect((await upstream("broken"))["attempts"]).toMatchObject({ failing: true });
+  const words = /5 of 5 failed in 2 min, last: 500 "CUDA out of memory" \(server error\)/;
+  await using visitor = await arrive("/");
+  const { page } = visitor;
+  await page.getByText(words).waitFor();
+  await look(visitor, "overview-failing");
+  await visitor.go("/catalog");
+  await page.getByText(words).waitFor();
+  await look(visitor, "models-failing");
+  await visitor.go("/admin/upstreams");
+  await page.getByText("Failing", { exact: true }).waitFor();
+  await page.getByText(words).waitFor();
+  await look(visitor, "upstreams-failing");
+  await page.getByRole("button", { name: "broken" }).click();
+  await dialog(page).getByText("This upstream fails requests for broken-model").waitFor();
+  await look(visitor, "upstream-failing");
+  expect(visitor.trouble).toEqual([]);
+});

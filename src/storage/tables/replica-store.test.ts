@@ -37,6 +37,21 @@ onEachDatabase((databases) => {
     }
   });
 
+  test("keeps what each replica reports of failing upstreams with its heartbeat, and lists the live ones", async () => {
+    const last = { cause: "timeout", status: null, message: "no answer began", at: 1 } as const;
+    const attempts = [
+      { upstream: "north", model: "m", attempts: 5, failed: 5, isFailing: true, since: 1, last },
+      { upstream: "north", model: null, attempts: 5, failed: 5, isFailing: true, since: 1, last },
+    ];
+    await store.beat({ ...replica("rep_a"), attempts }, false);
+    const [seen, own] = await store.beat(replica("rep_b"), false);
+    expect([seen?.attempts, own?.attempts]).toEqual([attempts, null]);
+    expect(await store.live()).toMatchObject([{ id: "rep_a", attempts }, { id: "rep_b" }]);
+    expect((await store.beat({ ...replica("rep_a"), attempts: [] }, false))[0]?.attempts).toEqual([]);
+    await age("rep_a", replicaGoneSeconds + 1);
+    expect(ids(await store.live())).toEqual(["rep_b"]);
+  });
+
   test("updates a replica's last heartbeat, not its start", async () => {
     await store.beat(replica("rep_a"), false);
     await age("rep_a", 10);
