@@ -2,6 +2,7 @@
 // account, and keeps the token of the sign-in alive.
 import { readFile } from "node:fs/promises";
 import type { Clock } from "../../base/clock.ts";
+import { trimSlashes } from "../../base/text/http-url.ts";
 import type { Env } from "../formats.ts";
 import { readSecretFile } from "./secret-file.ts";
 import type { SecretRead } from "./secret-state.ts";
@@ -24,7 +25,7 @@ const renewAfter = 2 / 3;
 const renewalRetryMs = 5_000;
 /** Credentials that are kept for the redaction of logs. */
 const maxSent = 16;
-const targetPattern = /^([^\s#?%]+\/data\/[^\s#?%]+)#([^\s#]+)$/;
+const targetPattern = /^([^\s#?%]+)#([^\s#]+)$/;
 const serviceAccountToken = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 
 /** A fault of Vault or its settings. The message has no secret. */
@@ -60,7 +61,9 @@ export class Vault {
   async read(target: string): Promise<SecretRead> {
     try {
       const [, path, field] = targetPattern.exec(target) ?? [];
-      if (path === undefined || field === undefined || path.split("/").some((part) => /^\.*$/.test(part))) {
+      const parts = path?.split("/") ?? [];
+      const isPath = parts.slice(1, -1).includes("data") && !parts.some((part) => /^\.*$/.test(part));
+      if (path === undefined || field === undefined || !isPath) {
         throw new VaultError(
           `vault:${target} names no secret`,
           `Write \${vault:MOUNT/data/PATH#FIELD}, such as \${vault:secret/data/openai#api_key}.`,
@@ -185,7 +188,7 @@ export class Vault {
   }
 
   get #address(): string {
-    return (this.#env["VAULT_ADDR"] ?? "").trim().replace(/\/+$/, "");
+    return trimSlashes((this.#env["VAULT_ADDR"] ?? "").trim());
   }
 
   async #ask(method: string, path: string, given: { token?: string; body?: unknown }): Promise<Answer> {
