@@ -8,7 +8,7 @@ import { formatFacts, printable, type Terminal } from "../terminal/terminal.ts";
 import { policyLines } from "./model-policies.ts";
 
 export const modelArgument = ["<model>", "id of the model, as headrace models lists it"] as const;
-export const operatorNeeds = "Needs a key with admin:manage, or an operator's headrace login.";
+export const operatorNeeds = "Needs an operator's key, from headrace operator-key.";
 
 export function modelPath(id: string): string {
   return `/admin/models/${encodeURIComponent(id)}`;

@@ -211,7 +211,7 @@ export const nodesCommand = command({
   name: "nodes",
   summary: "manage the machines that serve this gateway",
   description:
-    "Manage the nodes of a gateway: machines that serve their models to it. Needs a key with admin:manage, or an operator's headrace login.",
+    "Manage the nodes of a gateway: machines that serve their models to it. Needs an operator's key, from headrace operator-key.",
   examples: [
     "headrace nodes                                   list them",
     "headrace nodes token --models qwen3-8b           a token, and the command for the machine",
