@@ -10,7 +10,7 @@ export interface FirstRequest {
   request: string;
   /** Unix seconds. */
   at: number;
-  /** The answer, sealed. Null until the request has succeeded. */
+  /** The answer, sealed. Null while the request runs, and empty if its outcome is not known. */
   answer: string | null;
 }
 
@@ -18,7 +18,7 @@ export interface IdempotencyStore {
   /** Stores the request, unless the credential already sent one with this key. Returns the stored one in that case. */
   claim(first: FirstRequest): Promise<FirstRequest | undefined>;
   finish(first: FirstRequest): Promise<void>;
-  /** Deletes a request that failed, so that the client may repeat it with another body. */
+  /** Deletes a request that was refused before any effect, so that the client may repeat it with another body. */
   release(first: Pick<FirstRequest, "owner" | "key">): Promise<void>;
   deleteExpired(nowSeconds: number, limit: number): Promise<number>;
 }

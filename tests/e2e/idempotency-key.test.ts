@@ -2,6 +2,7 @@
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
+import { GatewayError } from "../../src/base/errors.ts";
 import { idempotencySeconds } from "../../src/domain/idempotency.ts";
 import { SqlIdempotentRequests } from "../../src/storage/tables/operations/idempotent-requests.ts";
 import { onEachDatabase, type TestDatabase } from "../support/databases.ts";
@@ -64,6 +65,32 @@ test("makes one account of requests that arrive at the same time", async () => {
   const answers = await Promise.all([1, 2, 3, 4].map(() => post("/v1/admin/accounts", "burst", { name: "Burst" })));
   expect(answers.map(({ status }) => status).filter((status) => status !== 503)).not.toHaveLength(0);
   expect(await accounts()).toBe(before + 1);
+});
+
+test("refuses to repeat a request that failed after its change, and makes no second account", async () => {
+  const store = server.governance.accounts;
+  const insert = store.insertAccount.bind(store);
+  store.insertAccount = async (...given) => {
+    await insert(...given);
+    throw new GatewayError("service_unavailable", "No answer from the database.");
+  };
+  const before = await accounts();
+  const first = await post("/v1/admin/accounts", "unclear", { name: "Once" });
+  store.insertAccount = insert;
+  const second = await post("/v1/admin/accounts", "unclear", { name: "Once" });
+  expect([first.status, second.status]).toEqual([503, 400]);
+  expect(second.body.error.message).toContain("the answer to the first request is not known");
+  expect(await accounts()).toBe(before + 1);
+});
+
+test("refuses to repeat a request whose answer was too long to store", async () => {
+  const spec = { requests_per_minute: 5, tokens_per_minute: 6 };
+  const documents = Array.from({ length: 150 }, (_, index) => ({ kind: "tier", name: `long-${index}`, spec }));
+  const body = { managed_by: "long", documents, plan: true };
+  const first = await post("/v1/admin/apply", "long", body);
+  expect([first.status, JSON.stringify(first.body).length > 16 * 1024]).toEqual([200, true]);
+  const second = await post("/v1/admin/apply", "long", body);
+  expect([second.status, second.body.error.message]).toEqual([400, expect.stringContaining("was carried out")]);
 });
 
 let opened: TestDatabase;

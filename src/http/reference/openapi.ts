@@ -229,7 +229,7 @@ const idempotencyKey: Json = {
   name: "Idempotency-Key",
   in: "header",
   description:
-    "1 to 255 printable ASCII characters without spaces, such as a UUID. A repeated request with the same key gets the answer to the first one, for 24 hours.",
+    "1 to 255 printable ASCII characters without spaces, such as a UUID. A repeated request with the same key gets the answer to the first one, for 24 hours. If the first one failed with a 5xx status, or its answer was longer than 16 KiB, the repetition is refused (400): read whether it had its effect before you use a new key.",
   schema: { type: "string" },
 };
 

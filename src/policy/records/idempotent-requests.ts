@@ -1,7 +1,7 @@
 // Answers a repeated request with the answer to the first one, if both have the same idempotency key.
 import { createHash, createHmac } from "node:crypto";
 import type { Clock } from "../../base/clock.ts";
-import { GatewayError, invalidRequest } from "../../base/errors.ts";
+import { type ErrorCode, GatewayError, invalidRequest } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import type { FirstRequest, IdempotencyStore } from "../../domain/idempotency.ts";
 import { keyOf, type Principal } from "../../domain/principal.ts";
@@ -32,8 +32,16 @@ export interface RepeatedAnswer {
 }
 
 const keyPattern = /^[!-~]{1,255}$/;
-/** Longer answers are not stored, and their requests are made again. */
+/** Longer answers are not stored. A repetition of their requests is refused. */
 const maxAnswerLength = 16 * 1024;
+/** Stored in place of the answer if it is not known whether the request had its effect. */
+const unknownAnswer = "";
+/** Sealed in place of an answer that is too long. */
+const longAnswer = "";
+/** Errors after which a change may have been made: its commit may be all that the caller did not hear of. */
+const unclearErrors: ReadonlySet<ErrorCode> = new Set([
+  ...(["internal_error", "service_unavailable", "upstream_error", "upstream_timeout"] as const),
+]);
 /** Seconds after which a request without an answer counts as cut off by the end of its process. */
 const maxSeconds = 600;
 
@@ -52,17 +60,17 @@ export class IdempotentRequests {
     const seal = sealFor(`idempotent ${first.owner} ${first.key}`);
     if (stored) return { json: this.#repeated(stored, first, (text) => seal.open(text)), isRepeated: true };
     let json: string;
+    const finish = (answer: string) =>
+      store.finish({ ...first, answer }).catch(() => log.warn("idempotent_answer_not_stored", { key: first.owner }));
     try {
       json = JSON.stringify(await work());
     } catch (error) {
-      // Refusals and outages had no effect. After any other failure the effect is unknown.
-      if (error instanceof GatewayError && error.code !== "internal_error") await store.release(first).catch(() => {});
+      const isRefusal = error instanceof GatewayError && !unclearErrors.has(error.code);
+      await (isRefusal ? store.release(first).catch(() => {}) : finish(unknownAnswer));
       throw error;
     }
     // The request has had its effect, so a failure to store its answer must not fail it.
-    const kept =
-      json.length > maxAnswerLength ? store.release(first) : store.finish({ ...first, answer: seal.seal(json) });
-    await kept.catch(() => log.warn("idempotent_answer_not_stored", { key: first.owner }));
+    await finish(seal.seal(json.length > maxAnswerLength ? longAnswer : json));
     return { json, isRepeated: false };
   }
 
@@ -90,6 +98,11 @@ export class IdempotentRequests {
       );
     }
     const json = stored.answer === null ? undefined : open(stored.answer);
+    if (json === longAnswer) {
+      throw invalidRequest(
+        `Idempotency-Key: the first request was carried out, but its answer is longer than ${maxAnswerLength / 1024} KiB and not stored. Read its effect before you send it again with a new key.`,
+      );
+    }
     if (json !== undefined) return json;
     if (stored.answer === null && now.at - stored.at < maxSeconds) {
       throw new GatewayError(
@@ -101,7 +114,7 @@ export class IdempotentRequests {
       );
     }
     throw invalidRequest(
-      "Idempotency-Key: the answer to the first request is not known, for example because the server ended meanwhile. See whether the request had its effect before you repeat it with a new key.",
+      "Idempotency-Key: the answer to the first request is not known, because the request failed or the server ended meanwhile. See whether the request had its effect before you repeat it with a new key.",
     );
   }
 }
