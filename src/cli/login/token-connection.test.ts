@@ -53,7 +53,7 @@ describe("the access token of a login", () => {
   test("uses an access token unchanged while it is valid", async () => {
     signedIn(61);
     expect(await run(["models"])).toMatchObject({ code: 0, stdout: expect.stringContaining("tiny-demo") });
-    expect(server.seen).toEqual(["GET /v1/models"]);
+    expect(server.seen).toEqual(["GET /v1/models", "GET /v1/model-status"]);
   });
 
   test("renews an access token within a minute of its end, and stores it for its owner alone", async () => {
@@ -201,7 +201,7 @@ describe("the credential of a command", () => {
     expect(await usedBy([], { env })).toBe("key");
     expect(await usedBy(["--api-key-stdin"], { stdin: local.key })).toBe("key");
     await run(["models", "--base-url", `${server.root}/v1`], { env });
-    expect(server.seen).toEqual(["GET /v1/models"]);
+    expect(server.seen).toEqual(["GET /v1/models", "GET /v1/model-status"]);
     expect(renewals()).toEqual([]);
   });
 });

@@ -70,7 +70,7 @@ describe("headrace models", () => {
         "",
       ].join("\n"),
     });
-    expect(paths).toEqual(["/v1/models"]);
+    expect(paths).toEqual(["/v1/models", "/v1/model-status"]);
   });
 
   test("prints the API's data with unknown fields with --json", async () => {
