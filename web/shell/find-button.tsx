@@ -3,6 +3,7 @@ import { Button } from "@mantine/core";
 import { SearchIcon } from "@primer/octicons-react";
 import { useEffect, useState } from "react";
 import { useLater } from "../parts/page/later.ts";
+import { sections } from "./navigation.ts";
 
 const load = async () => (await import("./find.tsx")).Find;
 const isApple = /Mac|iP(hone|ad)/.test(navigator.userAgent);
@@ -33,7 +34,7 @@ export function FindButton() {
       <Button variant="default" size="xs" leftSection={<SearchIcon />} onClick={open} visibleFrom="xs">
         Find <kbd className="shortcut">{isApple ? "⌘K" : "Ctrl+K"}</kbd>
       </Button>
-      {Find && <Find opened={opened} close={() => setOpened(false)} />}
+      {Find && <Find sections={sections} opened={opened} close={() => setOpened(false)} />}
     </>
   );
 }

@@ -7,7 +7,7 @@ import { useLocation } from "wouter";
 import { useRead } from "../api/queries.ts";
 import { useSession } from "../api/session.tsx";
 import type { ApiKeyList, ModelList } from "../api/types.ts";
-import { sections } from "./navigation.ts";
+import type { Section } from "./navigation.ts";
 
 interface Found {
   href: string;
@@ -21,20 +21,26 @@ const most = 8;
 /** A request id, anywhere in the text. */
 const requestId = /req_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
 
-export function Find({ opened, close }: { opened: boolean; close(): void }) {
+interface FindProps {
+  /** The pages to find. The module of the menu is not imported here: it would move into the script of the start. */
+  sections: readonly Section[];
+  close(): void;
+}
+
+export function Find({ opened, ...search }: FindProps & { opened: boolean }) {
   return (
-    <Modal opened={opened} onClose={close} title="Find" yOffset="10vh">
-      <Search close={close} />
+    <Modal opened={opened} onClose={search.close} title="Find" yOffset="10vh">
+      <Search {...search} />
     </Modal>
   );
 }
 
-function Search({ close }: { close(): void }) {
+function Search({ sections, close }: FindProps) {
   const [, navigate] = useLocation();
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);
   const listId = useId();
-  const found = useFound(text.trim());
+  const found = useFound(sections, text.trim());
   const active = Math.min(at, found.length - 1);
   const open = (one: Found | undefined) => {
     if (!one) return;
@@ -95,7 +101,7 @@ function Search({ close }: { close(): void }) {
   );
 }
 
-function useFound(text: string): readonly Found[] {
+function useFound(sections: readonly Section[], text: string): readonly Found[] {
   const { isManager, isOperator } = useSession();
   const [search] = useDebouncedValue(text, 200);
   const keys = useRead<ApiKeyList>("/v1/keys", { search, limit: most }, { enabled: search.length > 1, keep: true });
