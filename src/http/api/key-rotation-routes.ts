@@ -90,6 +90,7 @@ const setForKey = endpoint("PUT", "/v1/keys/:id/rotation", {
   description:
     "The schedule passes to the key's successors. If the account has a schedule too, the one with fewer days applies. When a rotation is due, the account gets the notification `key.rotation_due`, and the old key ends after the overlap. Whoever may rotate the key fetches its successor once with `POST /v1/keys/{id}/rotate`.",
   parameters: idParameter,
+  errors: ["not_found"],
   requestBody: rotationRequest,
   example: { every_days: 90, overlap_seconds: 604_800 },
   response: { description: "The schedule.", json: keyRotationShape },
