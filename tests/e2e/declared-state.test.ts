@@ -1,4 +1,5 @@
 // `headrace apply`, `diff` and `export` against real servers: files make a server what they say, and again nothing.
+import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -252,6 +253,49 @@ test("writes the secret of a new key once to its file, and replaces a lost key t
     return again.code === 1 && again.stderr;
   }, "the use of the key to be recorded");
   expect(used).toContain("the key ci is in use");
+});
+
+test("keeps a key managed while its replacement is interrupted", async () => {
+  const path = file(everything);
+  await run("apply", "-f", path, "--yes");
+  const { declaredMarks, keys } = server.governance;
+  const keyMark = async () => (await declaredMarks.list()).find(({ kind }) => kind === "key");
+  const before = await keyMark();
+  rmSync(join(directory, "secrets", "ci"));
+  const update = keys.updateKey.bind(keys);
+  keys.updateKey = () => Promise.reject(new Error("killed"));
+  expect((await run("apply", "-f", path, "--yes", "--replace-lost")).code).toBe(1);
+  keys.updateKey = update;
+  expect(await keyMark()).toEqual(before);
+  expect((await run("apply", "-f", path, "--yes", "--replace-lost")).stdout).toContain("~ replace key ci");
+  const chain = await keys.findChainById(before?.targetId ?? "");
+  expect(chain?.keys[0].revoked).toBe(true);
+});
+
+test("refuses two secrets in one file before changing anything", async () => {
+  const path = file(everything.replace("secret_to: secrets/ops", "secret_to: secrets/ci"));
+  const refused = await run("apply", "-f", path, "--yes");
+  expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining("as that of webhook ops")]);
+  expect((await run.admin("/accounts")).body.data).toHaveLength(1);
+});
+
+test("reads and puts documents while another object could not be made any more", async () => {
+  await run("apply", "-f", file(everything), "--yes");
+  using db = new Database(join(server.dataDir, "headrace.db"));
+  db.run("UPDATE webhooks SET url = 'http://10.0.0.9/hook'");
+  const spec = { account: "web-shop", environment: "dev", name: "Deploy", scopes: ["models:read"] };
+  const made = await run.admin("/documents/key/deploy", { spec }, "PUT");
+  expect([made.status, made.body.secret]).toEqual([200, expect.stringContaining("sk_dev_")]);
+  const { status, body } = await run.admin("/documents/webhook/ops");
+  expect([status, body.spec.url]).toEqual([200, "http://10.0.0.9/hook"]);
+  expect((await run("export")).stdout).toContain("http://10.0.0.9/hook");
+  expect((await run.admin("/documents/webhook/ops?managed_by=headrace", undefined, "DELETE")).status).toBe(200);
+});
+
+test("does not report the first account as suspended without suspending it", async () => {
+  const refused = await run.admin("/documents/account/first", undefined, "DELETE");
+  expect(refused.status).toBe(403);
+  expect((await run.admin("/documents/account/first")).body.spec.status).toBeUndefined();
 });
 
 test("finds hand changes of keys, webhooks and MCP servers, and makes a revoked key anew", async () => {

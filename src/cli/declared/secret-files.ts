@@ -37,8 +37,9 @@ export class SecretFiles {
     });
   }
 
-  /** Throws if a new secret would have no file, or would replace one. Call this before anything is changed. */
+  /** Throws if a new secret would have no file, would replace one, or would share one. Call this before anything is changed. */
   requireRoom(changes: readonly Changed[]): void {
+    this.#requireOwnFiles();
     for (const change of changes) {
       if (change.action !== "create" && change.action !== "replace") continue;
       const one = this.#documentOf(change);
@@ -53,6 +54,22 @@ export class SecretFiles {
       if (existsSync(path)) {
         throw new CliError(`${at}its secret would go to ${path}, which exists. Move that file away first.`);
       }
+    }
+  }
+
+  #requireOwnFiles(): void {
+    const owners = new Map<string, string>();
+    for (const one of this.#documents) {
+      const path = hasSecret(one) ? this.#pathOf(one) : undefined;
+      if (path === undefined) continue;
+      const { kind, name } = one.document;
+      const other = owners.get(path);
+      if (other !== undefined) {
+        throw new CliError(
+          `${renderLocation(one.yaml.locate(["name"]))}its secret would go to ${path}, as that of ${other}. Name another file with secret_to beside name.`,
+        );
+      }
+      owners.set(path, `${kind} ${name}`);
     }
   }
 

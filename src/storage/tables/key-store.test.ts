@@ -8,6 +8,7 @@ import type { Database } from "../sql/database.ts";
 import { SqlAccountStore } from "./account-store.ts";
 import { SqlAuditLog } from "./audit-log.ts";
 import { SqlKeyStore } from "./key-store.ts";
+import { SqlDeclaredMarks } from "./operations/declared-marks.ts";
 
 const now = 1_800_000_000;
 
@@ -392,6 +393,15 @@ onEachDatabase((databases) => {
       expect(added?.limitId).toBe("key_2");
       expect(await read("key_2")).toEqual({ ...old, revokedAt: now + 60 });
       expect((await keys.findChainById("key_3"))?.keys.map((key) => key.id)).toEqual(["key_3", "key_4", "key_1"]);
+    });
+
+    test("moves the external name and manager of a declared key to its successor", async () => {
+      await add();
+      const marks = new SqlDeclaredMarks(db);
+      const mark = { kind: "key", name: "ci", targetId: "key_1", managedBy: "headrace", changedAt: now - 9 } as const;
+      await marks.put(mark, undefined, event());
+      await keys.rotateKey("key_1", record({ id: "key_2", digest: "d2" }), now + 60, event());
+      expect(await marks.list()).toEqual([{ ...mark, targetId: "key_2", changedAt: now }]);
     });
 
     test("creates a successor that was never used, however recently the old key was", async () => {

@@ -113,6 +113,10 @@ export class SqlKeyStore implements KeyStore {
       };
       await tx`INSERT INTO api_keys ${tx(this.#newRow(added))}`;
       await tx`UPDATE api_keys SET parent_id = ${added.id} WHERE parent_id = ${id}`;
+      // The files of an operator that manage the old key manage its successor.
+      await tx`
+        UPDATE declared_objects SET target_id = ${added.id}, changed_at = ${event.at}
+        WHERE kind = 'key' AND target_id = ${id}`;
       const endsAt = earlier(current.revokedAt, revokeAt);
       await writeKey(tx, { ...current, revokedAt: endsAt, revoked: isDue(endsAt, event.at) });
       return { result: added, changed: true };

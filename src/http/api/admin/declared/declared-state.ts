@@ -49,6 +49,8 @@ interface Known {
 interface Step extends Planned {
   mark: DeclaredMark | undefined;
   id: string;
+  /** Removes the object that a new one replaces. */
+  removeOld?(): Promise<void>;
   /** Resolves with the secret of a new object. */
   run(how: Applying): Promise<string | undefined>;
 }
@@ -61,17 +63,28 @@ export async function documentsOf(deps: DeclaredDeps, caller: Caller): Promise<D
   const how = await applyingOf(deps, caller, []);
   for (const kind of declaredKinds) {
     const known = await knownOf(deps, kind, how);
-    const { objects, names } = known;
-    for (const [id, { settings, secrets = {} }] of objects) {
-      const name = names.get(id) ?? id;
-      const defaults = await defaultsUnlessShadowed(deps, kind, name, settings, how);
-      if (!defaults) continue;
-      const spec = withoutDefaults(settings, defaults);
-      const managed_by = managerOf(known, name);
-      documents.push({ object: "document", kind, name, managed_by, spec, secrets: Object.keys(setOnly(secrets)) });
+    for (const current of known.objects.values()) {
+      const document = await documentOf(deps, kind, current, known, how);
+      if (document) documents.push(document);
     }
   }
   return documents;
+}
+
+/** Returns undefined if the object has no effect, because headrace.yaml has its name. */
+async function documentOf(
+  deps: DeclaredDeps,
+  kind: DeclaredKind,
+  { id, settings, secrets = {} }: Current,
+  known: Known,
+  how: Applying,
+): Promise<DocumentWire | undefined> {
+  const name = known.names.get(id) ?? id;
+  const defaults = await defaultsOfStored(deps, kind, name, settings, how);
+  if (!defaults) return undefined;
+  const spec = withoutDefaults(settings, defaults);
+  const managed_by = managerOf(known, name);
+  return { object: "document", kind, name, managed_by, spec, secrets: Object.keys(setOnly(secrets)) };
 }
 
 /** Plans the application of the documents, and applies them unless only the plan is wanted. */
@@ -127,8 +140,11 @@ export async function requireDocument(
   caller: Caller,
   { kind, name }: Pick<GivenDocument, "kind" | "name">,
 ): Promise<DocumentWire> {
-  const found = (await documentsOf(deps, caller)).find((one) => one.kind === kind && one.name === name);
-  if (found) return found;
+  const how = await applyingOf(deps, caller, []);
+  const known = await knownOf(deps, kind, how);
+  const current = known.objects.get(idOf(known, name));
+  const found = current && (await documentOf(deps, kind, current, known, how));
+  if (found?.name === name) return found;
   throw new GatewayError("not_found", `There is no ${kind} ${shown(name)}. GET /v1/admin/documents lists the objects.`);
 }
 
@@ -197,8 +213,7 @@ async function stepOf(
   const { spec } = strictly(specSchemas[kind], { spec: given });
   const it = kindOf(deps, kind);
   const mark = marks.get(name);
-  const id =
-    mark?.targetId ?? (it.idPrefix === undefined ? name : ([...names].find(([, one]) => one === name)?.[0] ?? name));
+  const id = idOf(known, name);
   const current = objects.get(id);
   const otherName = mark ? undefined : names.get(id);
   if (otherName !== undefined && otherName !== name)
@@ -233,8 +248,8 @@ async function stepOf(
   const newId = isNew && it.idPrefix !== undefined ? `${it.idPrefix}${Bun.randomUUIDv7()}` : id;
   return {
     ...{ kind, name, action, changes, mark, id: newId },
+    ...(isReplaced ? { removeOld: () => it.remove(id, how) } : {}),
     async run() {
-      if (isReplaced) await it.remove(id, how);
       if (isReplaced || !current) return it.create(newId, spec, how);
       if (changes.length > 0) await it.change(newId, settings, spec, how);
       return undefined;
@@ -242,11 +257,16 @@ async function stepOf(
   };
 }
 
-function removal(deps: DeclaredDeps, kind: DeclaredKind, name: string, { objects, marks }: Known): Step {
+/** Returns the id of the object with this external name, which may be the id itself. */
+function idOf({ marks, names }: Known, name: string): string {
+  return marks.get(name)?.targetId ?? [...names].find(([, one]) => one === name)?.[0] ?? name;
+}
+
+function removal(deps: DeclaredDeps, kind: DeclaredKind, name: string, known: Known): Step {
   const it = kindOf(deps, kind);
-  const mark = marks.get(name);
-  const id = mark?.targetId ?? name;
-  const current = objects.get(id);
+  const mark = known.marks.get(name);
+  const id = idOf(known, name);
+  const current = known.objects.get(id);
   return {
     ...{ kind, name, action: it.isSuspended ? "suspend" : "delete", changes: [], mark, id },
     async run(how) {
@@ -258,7 +278,8 @@ function removal(deps: DeclaredDeps, kind: DeclaredKind, name: string, { objects
 
 /**
  * Runs the steps, the objects of one kind side by side. The mark is stored before its object is created and removed
- * after it is deleted, so that a run that was cut off can be repeated.
+ * after it is deleted, so that a run that was cut off can be repeated. An object that is replaced keeps its mark until
+ * it is deleted, so that it is never without one.
  */
 async function run(
   deps: DeclaredDeps,
@@ -277,6 +298,7 @@ async function run(
   const runStep = async (step: Step) => {
     const { kind, name, action, mark, id } = step;
     const changedAt = origin.nowSeconds;
+    await step.removeOld?.();
     if (action === "create" || action === "replace" || action === "adopt") {
       await store({ kind, name, targetId: id, managedBy: managedBy ?? mark?.managedBy ?? null, changedAt }, mark);
     }
@@ -382,13 +404,16 @@ async function defaultsOf(
   return defaults;
 }
 
-/** Returns undefined if the object has no effect, because headrace.yaml has its name. */
-async function defaultsUnlessShadowed(...about: Parameters<typeof defaultsOf>): Promise<Settings | undefined> {
+/**
+ * Returns no defaults for an object that could not be made any more, such as one that names a deleted node: all its
+ * settings are shown. Returns undefined if the object has no effect, because headrace.yaml has its name.
+ */
+async function defaultsOfStored(...about: Parameters<typeof defaultsOf>): Promise<Settings | undefined> {
   try {
     return await defaultsOf(...about);
   } catch (error) {
-    if (error instanceof GatewayError && error.code === "permission_denied") return undefined;
-    throw error;
+    if (!(error instanceof GatewayError)) throw error;
+    return error.code === "permission_denied" ? undefined : {};
   }
 }
 
