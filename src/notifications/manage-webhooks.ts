@@ -115,7 +115,12 @@ export class Webhooks {
       createdBy: actorOf(principal).id,
       createdAt: origin.nowSeconds,
     };
-    const event = auditEvent("webhook.created", principal, origin, about(webhook, settingsToWire(webhook)));
+    const event = auditEvent(
+      "webhook.created",
+      principal,
+      origin,
+      about(webhook, audited(webhook, settingsToWire(webhook))),
+    );
     if (await store.insert(webhook, event)) return { webhook, secret };
     throw invalidRequest(`There are ${maxWebhooks} webhooks already, the most there may be. Delete one first.`);
   }
@@ -150,7 +155,7 @@ export class Webhooks {
     if (request.enabled !== undefined) changes.isEnabled = request.enabled;
     const detail = changedMembers(settingsToWire(current), settingsToWire({ ...current, ...changes }));
     if (Object.keys(detail).length === 0) return current;
-    const event = auditEvent("webhook.updated", principal, origin, about(current, detail));
+    const event = auditEvent("webhook.updated", principal, origin, about(current, audited(current, detail)));
     return (await this.#options.store.update(current.id, changes, event)) ?? gone(current);
   }
 
@@ -169,7 +174,12 @@ export class Webhooks {
   }
 
   async delete(principal: Principal, current: SecuredWebhook, origin: Origin): Promise<void> {
-    const event = auditEvent("webhook.deleted", principal, origin, about(current, { url: current.url }));
+    const event = auditEvent(
+      "webhook.deleted",
+      principal,
+      origin,
+      about(current, audited(current, { url: current.url })),
+    );
     if (!(await this.#options.store.delete(current.id, event))) gone(current);
   }
 
@@ -264,6 +274,16 @@ function eventsOf(
   const other = wanted.find((type) => !known.includes(type));
   if (other === undefined) return known.filter((type) => wanted.includes(type));
   throw fieldError("events", `${other} is not among those that this webhook can get: ${known.join(", ")}.`);
+}
+
+/** Reports whether everybody who has the webhook's URL can post to its channel. */
+export function hasSecretUrl(format: string | null | undefined): boolean {
+  return format === "slack" || format === "teams";
+}
+
+/** Returns the detail of an audit event without a URL that is a credential. */
+function audited({ format }: SecuredWebhook, detail: Record<string, unknown>): Record<string, unknown> {
+  return "url" in detail && hasSecretUrl(format) ? { ...detail, url: "[secret]" } : detail;
 }
 
 function about({ accountId, id }: SecuredWebhook, detail: Record<string, unknown>) {

@@ -1,10 +1,17 @@
 // Limits the rate of work that request limits do not count: access tokens, changes of keys, apps, members and names,
-// conversations, lists of tools, and token counts.
+// conversations, lists of tools, token counts, and requests with an idempotency key.
 import { GatewayError } from "../base/errors.ts";
 import type { Admission, LimitStore } from "../domain/limits/limits.ts";
 import { keyOf, type Principal } from "../domain/principal.ts";
 
-const perMinute = { token: 120, change: 300, conversation: 1_200, tools: 1_200, count: 300 } as const;
+const perMinute = {
+  token: 120,
+  change: 300,
+  conversation: 1_200,
+  tools: 1_200,
+  count: 300,
+  repeatable: 1_200,
+} as const;
 /**
  * The limit of all keys of an account, as a multiple of one key's limit: a key creates others, each with its own
  * limit. Absent if accounts have no limit.
@@ -14,6 +21,7 @@ const accountTimes: Readonly<Partial<Record<keyof typeof perMinute, number>>> = 
   change: 10,
   conversation: 4,
   count: 4,
+  repeatable: 4,
 };
 /**
  * Maximum bytes that a client may store per minute. A limit on the number of changes alone would let clients fill a
@@ -26,6 +34,7 @@ const words = {
   conversation: "changes of conversations and labels of chats, with 16 MiB together,",
   tools: "questions to MCP servers beside calls",
   count: "counts of tokens",
+  repeatable: "requests with an Idempotency-Key",
 } as const;
 const windowSeconds = 60;
 

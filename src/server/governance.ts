@@ -298,7 +298,9 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
   const refusedStore = new SqlRefusedRequests(db);
   const refusedRequests = opened.add(new RefusedRequests({ store: refusedStore, clock, log }));
   const repeats = new SqlIdempotentRequests(db);
-  const idempotentRequests = new IdempotentRequests({ store: repeats, sealFor: contentSeal, pepper, clock, log });
+  const throttle = new Throttle(limits);
+  const repeatOptions = { store: repeats, throttle, sealFor: contentSeal, pepper, clock, log };
+  const idempotentRequests = new IdempotentRequests(repeatOptions);
   opened.add(new ExpirySweep({ what: "idempotent_request", store: repeats, deletionClock, log }));
   const addressThrottle = new AddressThrottle({ clock, limits: options.addressLimits });
   const unknownCredentials = new UnknownCredentials(addressThrottle);
@@ -380,7 +382,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
     tiers,
     limits,
     redisCheck: ofReplicas && (() => (ofReplicas.state().status === "ok" ? "ok" : "failed")),
-    throttle: new Throttle(limits),
+    throttle,
     addressThrottle,
     unknownCredentials,
     deletionClock,

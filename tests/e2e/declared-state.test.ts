@@ -298,6 +298,29 @@ test("does not report the first account as suspended without suspending it", asy
   expect((await run.admin("/documents/account/first")).body.spec.status).toBeUndefined();
 });
 
+test("shows the URL of a Slack webhook in no plan, export or audit event, and finds its change", async () => {
+  const url = "https://hooks.slack.example/services/T0/B0/canary";
+  const slack = (of: string) =>
+    file(`kind: webhook\nname: chat\nspec: { url: "${of}", format: slack }\nsecret_to: chat\n`);
+  const texts = [
+    await run("apply", "-f", slack(url), "--plan", "--json"),
+    await run("apply", "-f", slack(url), "--yes"),
+  ];
+  expect((await run("diff", "-f", slack(url))).code).toBe(0);
+  const changed = await run("apply", "-f", slack(`${url}2`), "--yes");
+  expect(changed.stdout).toContain("~ update webhook chat\n    url: changes (secret)\n");
+  const exported = await run("export");
+  expect(exported.stdout).toContain(`url: \${WEBHOOK_CHAT_URL}`);
+  const [hook] = (await run.admin("/webhooks")).body.data;
+  expect(hook.url).toBe(`${url}2`);
+  await run.admin(`/webhooks/${hook.id}`, undefined, "DELETE");
+  const audit = JSON.stringify((await run.admin("/audit")).body);
+  expect(audit).toContain("webhook.deleted");
+  for (const text of [...[...texts, changed, exported].map(({ stdout }) => stdout), audit]) {
+    expect(text).not.toContain("canary");
+  }
+});
+
 test("finds hand changes of keys, webhooks and MCP servers, and makes a revoked key anew", async () => {
   const path = file(everything);
   await run("apply", "-f", path, "--yes");

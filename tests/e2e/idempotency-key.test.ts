@@ -93,6 +93,20 @@ test("refuses to repeat a request whose answer was too long to store", async () 
   expect([second.status, second.body.error.message]).toEqual([400, expect.stringContaining("was carried out")]);
 });
 
+test("stores no request over the rate limit of its key", async () => {
+  const { throttle } = server.governance;
+  using db = new Database(join(server.dataDir, "headrace.db"), { readonly: true });
+  const stored = () => db.query("SELECT 1 FROM idempotent_requests").all().length;
+  const before = stored();
+  const require = throttle.require.bind(throttle);
+  throttle.require = async (what) => {
+    if (what === "repeatable") throw new GatewayError("rate_limit_exceeded", "Too many.");
+  };
+  const refused = await post("/v1/admin/accounts", "over", { name: "Over" });
+  throttle.require = require;
+  expect([refused.status, stored()]).toEqual([429, before]);
+});
+
 let opened: TestDatabase;
 
 onEachDatabase((databases) => {

@@ -6,9 +6,12 @@ import type { Log } from "../../base/log.ts";
 import type { FirstRequest, IdempotencyStore } from "../../domain/idempotency.ts";
 import { keyOf, type Principal } from "../../domain/principal.ts";
 import type { SealFor } from "../../domain/seal.ts";
+import type { Throttle } from "../throttle.ts";
 
 export interface IdempotentRequestsOptions {
   store: IdempotencyStore;
+  /** Limits the requests that are stored. */
+  throttle: Pick<Throttle, "require">;
   /** Seals answers, which may contain new API keys. */
   sealFor: SealFor;
   /** The key for digests of requests, which may contain secrets. */
@@ -54,8 +57,9 @@ export class IdempotentRequests {
 
   /** Resolves with the answer of `work` as JSON, or with the stored answer to the first request. */
   async answer(principal: Principal, request: Repeatable, work: () => Promise<unknown>): Promise<RepeatedAnswer> {
-    const { store, sealFor, log } = this.#options;
+    const { store, throttle, sealFor, log } = this.#options;
     const first = this.#firstOf(principal, request);
+    await throttle.require("repeatable", principal);
     const stored = await store.claim(first);
     const seal = sealFor(`idempotent ${first.owner} ${first.key}`);
     if (stored) return { json: this.#repeated(stored, first, (text) => seal.open(text)), isRepeated: true };

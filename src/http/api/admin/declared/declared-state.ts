@@ -80,7 +80,7 @@ async function documentOf(
   how: Applying,
 ): Promise<DocumentWire | undefined> {
   const name = known.names.get(id) ?? id;
-  const defaults = await defaultsOfStored(deps, kind, name, settings, how);
+  const defaults = await defaultsOfStored(deps, kind, name, { ...settings, ...setOnly(secrets) }, how);
   if (!defaults) return undefined;
   const spec = withoutDefaults(settings, defaults);
   const managed_by = managerOf(known, name);
@@ -224,7 +224,7 @@ async function stepOf(
   const kept = current && isOwned ? keptOf(it, spec, current) : {};
   const settings = { ...(await it.complete(name, spec, how)), ...kept };
   const secrets = secretsOf(it, spec);
-  const defaults = await defaultsOf(deps, kind, name, settings, how);
+  const defaults = await defaultsOf(deps, kind, name, { ...settings, ...secrets }, how);
   const changes = [
     ...changesOf(current ? withoutDefaults(current.settings, defaults) : {}, withoutDefaults(settings, defaults)),
     ...secretChanges(setOnly(current?.secrets ?? {}), secrets),

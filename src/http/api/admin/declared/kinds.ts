@@ -12,6 +12,7 @@ import { newSettings, settingsToWire } from "../../../../inference/models/upstre
 import type { ManagedServers } from "../../../../mcp/registry/managed-servers.ts";
 import { settingsToWire as mcpServerToWire } from "../../../../mcp/registry/server-view.ts";
 import {
+  hasSecretUrl,
   operatorsOwner,
   type Webhooks,
   settingsToWire as webhookToSettings,
@@ -263,21 +264,25 @@ function webhook({ webhooks }: KindDeps): Kind<SpecOf<"webhook">> {
   return {
     idPrefix: "whk_",
     required: ["url"],
-    secrets: ({ routing_key }) => ({ routing_key }),
+    // Stored URLs are normalised, so those in documents are compared in that form.
+    secrets: ({ format, url, routing_key }) => ({
+      routing_key,
+      ...(hasSecretUrl(format) ? { url: URL.parse(url)?.href ?? url } : {}),
+    }),
     hasSecret: true,
     read: async () =>
       (await webhooks.list(operatorsOwner)).map((one) => ({
         ...{ id: one.id, createdAt: one.createdAt },
-        settings: webhookToSettings(one),
-        secrets: { routing_key: webhooks.routingKey(one) },
+        settings: shownSettings(one),
+        secrets: { routing_key: webhooks.routingKey(one), ...(hasSecretUrl(one.format) ? { url: one.url } : {}) },
       })),
-    complete: (_, spec) => webhookToSettings(webhooks.settings(operatorsOwner, spec)),
+    complete: (_, spec) => shownSettings(webhooks.settings(operatorsOwner, spec)),
     async create(id, spec, { principal, origin }) {
       const { secret } = await webhooks.create(principal, operatorsOwner, spec, origin, id);
       // The secret of a PagerDuty webhook is the routing key, which the caller has.
       return spec.routing_key ? undefined : secret;
     },
-    async change(id, settings, { format, routing_key: routingKey }, { principal, origin }) {
+    async change(id, settings, { format, url, routing_key: routingKey }, { principal, origin }) {
       const current = await webhooks.require(operatorsOwner, id);
       if ((format ?? "standard") !== current.format) {
         throw fieldError("format", "cannot change. Give the document another name.");
@@ -285,12 +290,18 @@ function webhook({ webhooks }: KindDeps): Kind<SpecOf<"webhook">> {
       if (routingKey && routingKey !== webhooks.routingKey(current)) {
         await webhooks.rotateSecret(principal, current, { overlapSeconds: 0, routingKey }, origin);
       }
-      await webhooks.update(principal, current, settings, origin);
+      await webhooks.update(principal, current, { ...settings, url }, origin);
     },
     async remove(id, { principal, origin }) {
       await webhooks.delete(principal, await webhooks.require(operatorsOwner, id), origin);
     },
   };
+}
+
+/** Returns the settings without a URL that is a secret. */
+function shownSettings(webhook: Parameters<typeof webhookToSettings>[0]): Settings {
+  const { url, ...others } = webhookToSettings(webhook);
+  return hasSecretUrl(webhook.format) ? others : { url, ...others };
 }
 
 function key(deps: KindDeps): Kind<SpecOf<"key">> {
