@@ -19,7 +19,7 @@ const suspensions = {
   account_suspended: "its account is suspended; ask the operator of this server",
   person_suspended: "its owner is suspended; ask the operator of this server",
   app_suspended: "its app is suspended; ask the app's publisher or the operator of this server",
-  key_suspended: "it is suspended; ask an owner of its account",
+  key_suspended: "it is suspended; ask an owner of its account or the operator of this server",
 } as const;
 export type Suspension = keyof typeof suspensions;
 

@@ -82,6 +82,7 @@ export function KeyList() {
             data={[
               { value: "", label: "All states" },
               { value: "active", label: "Active" },
+              { value: "suspended", label: "Suspended" },
               { value: "expired", label: "Expired" },
               { value: "revoked", label: "Revoked" },
             ]}

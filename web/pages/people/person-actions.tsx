@@ -61,7 +61,7 @@ export function PersonActions({ person, close }: { person: PersonDetails; close(
           about={
             isSuspended
               ? "This person cannot sign in, and their keys and apps are refused. Nothing is deleted."
-              : "Stops everything of this person at once, without deleting anything."
+              : "Blocks sign-in, sessions, logins, apps and keys created as a member. Deletes nothing."
           }
         >
           <PlainButton onClick={() => suspension.ask()}>{isSuspended ? "Resume person" : "Suspend person"}</PlainButton>
