@@ -2,7 +2,7 @@
 // writes.
 
 import { timingSafeEqual } from "node:crypto";
-import { forbidden, GatewayError, invalidRequest } from "../base/errors.ts";
+import { GatewayError, invalidRequest } from "../base/errors.ts";
 import { shown } from "../base/text/shown.ts";
 import type { AuditEvent } from "../domain/audit.ts";
 import { type Keys, keyRing } from "../domain/key-ring.ts";
@@ -13,13 +13,13 @@ import {
   defaultAppScopes,
   type PublishedApp,
 } from "../domain/people/app.ts";
-import { actorOf, ownOnly, type Principal, type Suspender } from "../domain/principal.ts";
+import { actorOf, ownOnly, type Principal, type SuspensionChange, suspenderAfter } from "../domain/principal.ts";
 import { type Scope, scopes } from "../domain/scope.ts";
 import { keyDigest } from "../policy/credentials/key-digest.ts";
 import { homepageUrl, redirectUris } from "../policy/manage/app-values.ts";
 import { requireKeyManager } from "../policy/manage/delegation.ts";
 import { keyTools } from "../policy/manage/key-values.ts";
-import { isOperator } from "../policy/manage/operator.ts";
+import { requireResumable } from "../policy/manage/suspension-rank.ts";
 import { auditEvent, changedMembers, type Origin } from "../policy/records/audit.ts";
 import type { AppWire, CreateAppRequest, UpdateAppRequest } from "../wire/people/apps.ts";
 import { appName } from "./app-name.ts";
@@ -104,18 +104,16 @@ export function rotateAppSecret(
   return { secret, record, oldEndAt, event };
 }
 
-/** Suspends an app, or resumes it with null. Returns undefined if that changes nothing. */
+/** Suspends or resumes an app. Returns undefined if that changes nothing. */
 export function suspendApp(
   principal: Principal,
   app: PublishedApp,
-  suspendedBy: Suspender | null,
+  change: SuspensionChange,
   origin: Origin,
 ): AuditEvent | undefined {
-  if (app.suspendedBy === suspendedBy) return undefined;
-  if (app.suspendedBy === "operator" && !isOperator(principal)) {
-    throw forbidden("An operator suspended this app, and only an operator can resume it.");
-  }
-  const action = suspendedBy === null ? "app.resumed" : "app.suspended";
+  requireResumable(app.suspendedBy, change, "app");
+  if (suspenderAfter(app.suspendedBy, change) === app.suspendedBy) return undefined;
+  const action = change.isSuspended ? "app.suspended" : "app.resumed";
   const accountId = app.unverified ? null : app.accountId;
   return auditEvent(action, principal, origin, { ...about(app, { name: app.name }), accountId });
 }
@@ -133,7 +131,12 @@ export function requireApp<Found extends App>(principal: Principal, app: Found |
   const own = ownOnly(principal);
   const isHere = app?.accountId === principal.account.id && app.environment === principal.environment;
   if (app && isHere && (own === null || own === app.personId)) return app;
-  throw new GatewayError("not_found", `There is no app ${shown(id)}. GET /v1/apps lists the apps of this environment.`);
+  throw unknownApp(id);
+}
+
+export function unknownApp(id: string): GatewayError {
+  const message = `There is no app ${shown(id)}. GET /v1/apps lists the apps of this environment.`;
+  return new GatewayError("not_found", message);
 }
 
 /**

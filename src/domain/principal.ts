@@ -148,9 +148,22 @@ export interface ApiKeyRecord extends ByName<KeyAmount, number | null> {
   note: string | null;
 }
 
-/** Owners of an account cannot resume what an operator suspended. */
-export const suspenders = ["account", "operator"] as const;
+/** In ascending order of rank. A suspension ends only by a suspender of the same or a higher rank. */
+export const suspenders = ["member", "account", "operator"] as const;
 export type Suspender = (typeof suspenders)[number];
+
+export interface SuspensionChange {
+  by: Suspender;
+  /** False resumes the key or app. */
+  isSuspended: boolean;
+}
+
+/** Returns the suspender after the change. A suspension by a higher rank stays as it is. */
+export function suspenderAfter(stored: Suspender | null, { by, isSuspended }: SuspensionChange): Suspender | null {
+  if (stored !== null && suspenders.indexOf(stored) > suspenders.indexOf(by)) return stored;
+  return isSuspended ? by : null;
+}
+
 export type SuspendedBy = Suspender | "person" | "app";
 
 /** A key with only the members that its requests need: without names, digests and notes. */
@@ -181,6 +194,11 @@ export const newAndUnbounded = {
   ...byName(keyAmounts, () => null),
 } as const satisfies Partial<ApiKeyRecord>;
 
+/** Returns the suspender of the key itself. A suspended person or app is no state of the key. */
+export function ownSuspender({ suspendedBy }: Pick<ApiKeyRecord, "suspendedBy">): Suspender | null {
+  return suspendedBy === "person" || suspendedBy === "app" ? null : suspendedBy;
+}
+
 export type KeyStatus = "active" | "expired" | "revoked" | "suspended";
 
 /**
@@ -210,7 +228,6 @@ export type KeyChanges = Partial<
     | "tags"
     | "note"
     | "revokedAt"
-    | "suspendedBy"
     | KeyAmount["name"]
   >
 >;
@@ -233,10 +250,10 @@ export interface KeyStore {
   firstKey(environment: Environment): Promise<ApiKeyRecord | undefined>;
   /**
    * Lists API keys of an account and environment, newest first, beginning after the key `after`. With `personId`, lists
-   * only keys of this member. With `madeBy`, lists only keys that this person or key made, and keys of this member.
+   * only keys of this member.
    */
   listKeys(
-    filter: { accountId: string; environment: Environment; personId?: string; madeBy?: string | undefined },
+    filter: { accountId: string; environment: Environment; personId?: string },
     page: { after: string | undefined; limit: number },
   ): Promise<ApiKeyRecord[]>;
   insertKey(key: ApiKeyRecord, event: AuditEvent): Promise<void>;
@@ -244,6 +261,11 @@ export interface KeyStore {
   insertFirstKey(key: ApiKeyRecord, event: AuditEvent): Promise<ApiKeyRecord>;
   /** Changes a key. Returns undefined if the key does not exist. A revocation that has taken effect stays as it is. */
   updateKey(id: string, changes: KeyChanges, event: AuditEvent): Promise<ApiKeyRecord | undefined>;
+  /**
+   * Suspends or resumes a key, unless the key has ended or a higher rank suspended it. Returns the key as it is then.
+   * Returns undefined if the key does not exist.
+   */
+  setSuspended(id: string, change: SuspensionChange, event: AuditEvent): Promise<ApiKeyRecord | undefined>;
   /**
    * Stores the successor and revokes the old key at `revokeAt`. Keys that the old key made get the successor as their
    * parent. Returns the successor, with the old key's current settings. Returns undefined if the old key is missing,
@@ -259,6 +281,8 @@ export interface KeyStore {
   endDue(nowSeconds: number): Promise<void>;
   /** Stores when keys were last used: Unix seconds by key id. Never moves a time back. */
   touchKeys(lastUsed: ReadonlyMap<string, number>): Promise<void>;
+  /** Reports whether the person made one of these keys, directly or by other keys. */
+  areMadeBy(ids: readonly string[], personId: string): Promise<boolean>;
   /** Returns the ids of everything that is suspended: accounts, people, apps, and keys that have not ended. */
   listSuspended(): Promise<string[]>;
   /** Returns a number that rises with each change of a key, account or tier, by any process. */
@@ -315,6 +339,12 @@ export function seesUsageOf(principal: Principal): string | null {
   // If the chain has no membership, a member's key sees only the member's own usage.
   const seesAll = membership !== undefined && (membership.role !== "member" || membership.seesAllUsage);
   return seesAll ? null : personId;
+}
+
+/** Reports whether the key has ended for good. A suspended key has not. */
+export function hasEnded(key: Parameters<typeof keyStatus>[0], nowSeconds: number): boolean {
+  const status = keyStatus(key, nowSeconds);
+  return status === "revoked" || status === "expired";
 }
 
 export function keyStatus(

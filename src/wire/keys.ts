@@ -180,7 +180,9 @@ export const revokedKeysShape = z
     object: z.literal("api_key.revoked"),
     made_by: z.string(),
     revoked: z.array(z.string()).describe("Ids of the keys that this request ended."),
-    kept: z.array(z.string()).describe("Ids of keys that the caller may not revoke, such as an operator's."),
+    kept: z
+      .array(z.string())
+      .describe("Ids of keys that the caller may not revoke, such as an operator's, and the key in the request."),
   })
   .meta({ id: "RevokedKeys" });
 

@@ -1,5 +1,5 @@
 // The app endpoints over a real database: what is answered, what is stored, and who sees which app.
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, spyOn, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -36,6 +36,7 @@ let accountId: string;
 let admin: Principal;
 let now: number;
 let drops: number;
+let throttle: Throttle;
 
 beforeEach(async () => {
   directory = mkdtempSync(join(tmpdir(), "headrace-app-routes-"));
@@ -46,10 +47,11 @@ beforeEach(async () => {
   now = start;
   drops = 0;
   const clock = { nowSeconds: () => now, monotonicMs: () => 0 };
+  throttle = new Throttle(new MemoryLimits({ clock, ledger: { readTotals: async () => {} } }));
   routes = appRoutes({
     apps,
     pepper,
-    throttle: new Throttle(new MemoryLimits({ clock, ledger: { readTotals: async () => {} } })),
+    throttle,
     reports: new SqlUsageReports(db),
     ledger: { flush: async () => {} },
     clock,
@@ -321,6 +323,42 @@ describe("PATCH /v1/apps/{id}", () => {
     const answer = await call("PATCH", `/v1/apps/${id}`, request);
     expect(refusal(answer)).toEqual([400, "invalid_request"]);
     expect(answer.body.error.message).toStartWith(message);
+  });
+});
+
+describe("POST /v1/apps/{id}/suspend and resume", () => {
+  const set = (id: string, verb: "suspend" | "resume", by = admin) =>
+    call("POST", `/v1/apps/${id}/${verb}`, undefined, by);
+
+  test("limits the rate of suspensions, and does not count those that change nothing", async () => {
+    const { id } = await register();
+    for (let i = 1; i < 299; i++) await throttle.require("change", admin);
+    expect([(await set(id, "suspend")).status, (await set(id, "suspend")).status]).toEqual([200, 200]);
+    expect([refusal(await set(id, "resume")), drops]).toEqual([[429, "rate_limit_exceeded"], 1]);
+  });
+
+  test("refuses a resumption that an operator's suspension overtakes", async () => {
+    const { id } = await register();
+    await set(id, "suspend");
+    const find = apps.findApp.bind(apps);
+    const overtaken = spyOn(apps, "findApp").mockImplementation(async (one) => {
+      const app = await find(one);
+      await apps.setSuspended(one, { by: "operator", isSuspended: true }, testEvent(now));
+      return app;
+    });
+    expect(refusal(await set(id, "resume"))).toEqual([403, "permission_denied"]);
+    overtaken.mockRestore();
+    expect((await find(id))?.suspendedBy).toBe("operator");
+  });
+
+  test("lets a member resume only apps that members suspended", async () => {
+    const [member, owner] = [await person("usr_1", "member"), await person("usr_2", "owner")];
+    const { id } = await register({}, member);
+    expect([(await set(id, "suspend", member)).status, (await set(id, "resume", member)).status]).toEqual([200, 200]);
+    await set(id, "suspend", owner);
+    expect((await set(id, "suspend", member)).status).toBe(200);
+    expect(refusal(await set(id, "resume", member))).toEqual([403, "permission_denied"]);
+    expect((await set(id, "resume", owner)).body.status).toBe("active");
   });
 });
 

@@ -21,6 +21,7 @@ import { SqlAccountStore } from "../../src/storage/tables/account-store.ts";
 import { SqlAuditLog } from "../../src/storage/tables/audit-log.ts";
 import { apiKeys } from "../../src/storage/tables/credential-rows.ts";
 import { SqlKeyStore } from "../../src/storage/tables/key-store.ts";
+import { testEvent } from "../support/credentials.ts";
 import { exchangeFor, incoming, responseOf } from "../support/exchange.ts";
 import { keyRecordFor, principalFor } from "../support/principal.ts";
 import { answerMismatches } from "./json-schema.ts";
@@ -35,6 +36,7 @@ let routes: ScopedRoute[];
 let accountId: string;
 let now: number;
 let drops: number;
+let throttle: Throttle;
 
 beforeEach(async () => {
   directory = mkdtempSync(join(tmpdir(), "headrace-key-routes-"));
@@ -48,12 +50,13 @@ beforeEach(async () => {
     clock,
     ledger: { readTotals: async (_, use) => use({ requests: 2, tokens: 30, nanoUsd: 4e8, firstAt: now - 60 }) },
   });
+  throttle = new Throttle(limits);
   routes = keyRoutes({
     keys,
     keyRotations: { isDue: async () => false },
     pepper,
     limits,
-    throttle: new Throttle(limits),
+    throttle,
     clock,
     requestLimits: () => ({ bodyBytes: 10_000, depth: 8 }),
     changed: () => {
@@ -74,6 +77,12 @@ async function add(more: Partial<ApiKeyRecord> & { id: string }): Promise<void> 
   const about = { accountId, targetId: more.id, detail: {} };
   const record = keyRecordFor({ accountId, createdAt: now, ...more });
   await keys.insertKey(record, auditEvent("key.created", { type: "operator" }, origin, about));
+}
+
+/** Uses up this many changes of the minute of `key_admin`. */
+async function takeChanges(count: number): Promise<void> {
+  const principal = await principalOf("key_admin");
+  for (let i = 0; i < count; i++) await throttle.require("change", principal);
 }
 
 /** The principal of a key, as the authenticator makes it. */
@@ -613,6 +622,60 @@ describe("a single key", () => {
       const { status, body } = await call(method, path, method === "POST" ? { name: "a" } : undefined, app);
       expect({ status, code: body.error.code }).toEqual({ status: 403, code: "permission_denied" });
     }
+  });
+});
+
+describe("POST /v1/keys/{id}/suspend and resume", () => {
+  test("limits the rate of suspensions, and does not count those that change nothing", async () => {
+    await add({ id: "key_a" });
+    await takeChanges(299);
+    const by = async (verb: string) => (await call("POST", `/v1/keys/key_a/${verb}`)).status;
+    expect([await by("suspend"), await by("suspend"), await by("resume"), drops]).toEqual([200, 200, 429, 1]);
+  });
+
+  test("refuses a resumption that an operator's suspension overtakes", async () => {
+    await add({ id: "key_a" });
+    await call("POST", "/v1/keys/key_a/suspend");
+    const find = keys.findChainById.bind(keys);
+    const overtaken = spyOn(keys, "findChainById").mockImplementation(async (id) => {
+      const chain = await find(id);
+      if (id === "key_a") await keys.setSuspended(id, { by: "operator", isSuspended: true }, testEvent(now));
+      return chain;
+    });
+    const { status, body } = await call("POST", "/v1/keys/key_a/resume");
+    overtaken.mockRestore();
+    expect([status, body.error.message]).toEqual([403, expect.stringContaining("An operator suspended this key")]);
+    expect((await find("key_a"))?.keys[0].suspendedBy).toBe("operator");
+  });
+
+  test("lets a member resume only keys that members suspended", async () => {
+    await add({ id: "key_member", personId: "usr_1" });
+    await add({ id: "key_a", personId: "usr_1" });
+    const by = async (who: string, verb: string) =>
+      (await call("POST", `/v1/keys/key_a/${verb}`, undefined, who)).status;
+    expect([await by("key_member", "suspend"), await by("key_member", "resume")]).toEqual([200, 200]);
+    await by("key_admin", "suspend");
+    expect([await by("key_member", "suspend"), await by("key_member", "resume")]).toEqual([200, 403]);
+    expect(await by("key_admin", "resume")).toBe(200);
+  });
+});
+
+describe("POST /v1/keys/revoke", () => {
+  const revoke = (madeBy: string, by?: string) => call("POST", "/v1/keys/revoke", { made_by: madeBy }, by);
+
+  test("keeps the caller's own key, and revokes all others of its maker", async () => {
+    for (const id of ["key_a", "key_b", "key_c"]) await add({ id, createdBy: "usr_1" });
+    const { body } = await revoke("usr_1", "key_b");
+    expect(body).toMatchObject({ revoked: ["key_c", "key_a"], kept: ["key_b"] });
+    expect((await keys.findChainById("key_b"))?.keys[0].revoked).toBe(false);
+  });
+
+  test("limits the rate of such requests, and revokes a maker's keys among hundreds of others", async () => {
+    await add({ id: "key_a", createdBy: "usr_1" });
+    for (let i = 0; i < 260; i++) await add({ id: `key_b${i}`, digest: `d${i}`, createdBy: "usr_2" });
+    expect((await revoke("usr_1")).body.revoked).toEqual(["key_a"]);
+    await takeChanges(299);
+    expect((await revoke("usr_1")).status).toBe(429);
   });
 });
 

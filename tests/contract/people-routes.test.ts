@@ -336,6 +336,24 @@ describe("people administration by operators", () => {
     });
   });
 
+  test("refuses to resume an operator by a key that the operator made, also through rotations and other keys", async () => {
+    await api.addSignedIn("owner", { isOperator: true });
+    const set = (by: Record<string, string>, verb: string) =>
+      api.send(by, `/v1/admin/people/${operator.person.id}/${verb}`, "POST");
+    const made = await api.send(operator.headers, `/v1/admin/accounts/${api.accountId}/keys`, "POST", {
+      ...{ name: "Mine", environment: "dev", scopes: ["admin:manage", "keys:manage"] },
+    });
+    const mine = { authorization: `Bearer ${made.body.key}` };
+    const rotated = await api.send(mine, `/v1/keys/${made.body.id}/rotate`, "POST", {});
+    const other = await api.keyHeaders(["admin:manage"]);
+    expect((await set(other, "suspend")).status).toBe(200);
+    for (const by of [mine, { authorization: `Bearer ${rotated.body.key}` }]) {
+      const { status, body } = await set(by, "resume");
+      expect([status, body.error.message]).toEqual([403, expect.stringContaining("You cannot resume yourself")]);
+    }
+    expect((await set(other, "resume")).status).toBe(200);
+  });
+
   test("keeps one operator if two withdraw each other's role at once", async () => {
     const second = await api.addSignedIn("owner", { isOperator: true });
     const key = await api.keyHeaders(["admin:manage"]);

@@ -9,6 +9,7 @@ import type { MailMessage } from "../../src/domain/people/mail.ts";
 import { type Membership, membershipCredentialId, type Person } from "../../src/domain/people/person.ts";
 import type { Role } from "../../src/domain/people/role.ts";
 import { accountScopes, type Scope, scopes } from "../../src/domain/scope.ts";
+import { adminKeyRoutes } from "../../src/http/api/admin/key-routes.ts";
 import { adminPeopleRoutes } from "../../src/http/api/admin/people-routes.ts";
 import { keyRoutes } from "../../src/http/api/key-routes.ts";
 import { auditRoutes } from "../../src/http/api/people/audit-routes.ts";
@@ -75,6 +76,7 @@ export async function openPeopleApi({ mailing = false } = {}) {
     ...invitationRoutes(deps),
     ...auditRoutes({ audit, clock, requestLimits }),
     ...adminPeopleRoutes(deps),
+    ...adminKeyRoutes({ ...deps, pepper: new Uint8Array(32) }),
     ...keyRoutes({
       ...{ keys, pepper: new Uint8Array(32), throttle, limits, clock, requestLimits, changed },
       keyRotations: { isDue: async () => false },

@@ -6245,7 +6245,7 @@ export interface RevokedKeys {
    */
   revoked: string[];
   /**
-   * Ids of keys that the caller may not revoke, such as an operator's.
+   * Ids of keys that the caller may not revoke, such as an operator's, and the key in the request.
    */
   kept: string[];
 }

@@ -1,7 +1,7 @@
 // Third-party applications: OAuth clients that people allow to act for their account.
 import type { Environment } from "../api-key.ts";
 import type { AuditEvent } from "../audit.ts";
-import type { Suspender } from "../principal.ts";
+import type { Suspender, SuspensionChange } from "../principal.ts";
 import type { Scope } from "../scope.ts";
 
 /** RFC 6749, 2.1. A confidential client can keep a secret, a public one cannot. */
@@ -73,10 +73,10 @@ export interface AppStore {
   /** Adds the secret. Earlier secrets end at `oldEndAt` or before. */
   rotateSecret(id: string, secret: AppSecret, oldEndAt: number, event: AuditEvent): Promise<App | undefined>;
   /**
-   * Suspends an app, or resumes it with null. The app may also be a client that no account registered. Returns false if
-   * the app does not exist.
+   * Suspends or resumes an app, unless a higher rank suspended it. The app may also be a client that no account
+   * registered. Returns the suspender then, and undefined if the app does not exist.
    */
-  setSuspended(id: string, suspendedBy: Suspender | null, event: AuditEvent): Promise<boolean>;
+  setSuspended(id: string, change: SuspensionChange, event: AuditEvent): Promise<Suspender | null | undefined>;
   /** Deletes the app and its grants, so that its tokens end. Returns false if the app does not exist. */
   deleteApp(id: string, event: AuditEvent): Promise<boolean>;
 }

@@ -3,11 +3,19 @@ import { GatewayError } from "../../base/errors.ts";
 import { environments } from "../../domain/api-key.ts";
 import type { KeyRotationStore } from "../../domain/key-rotation.ts";
 import type { LimitStore } from "../../domain/limits/limits.ts";
-import { type KeyChain, type KeyStore, ownOnly, type Principal } from "../../domain/principal.ts";
+import {
+  hasEnded,
+  type KeyChain,
+  type KeyStore,
+  ownOnly,
+  ownSuspender,
+  type Principal,
+} from "../../domain/principal.ts";
 import { windowsOfKey } from "../../policy/limits-of.ts";
 import { requireKeyManager } from "../../policy/manage/delegation.ts";
 import {
   createKey,
+  type KeySuspension,
   type KeyUpdate,
   requireKey,
   revokeKey,
@@ -17,6 +25,7 @@ import {
   toWire,
   updateKey,
 } from "../../policy/manage/manage-keys.ts";
+import { requireResumable } from "../../policy/manage/suspension-rank.ts";
 import { quotaUse } from "../../policy/quota-use.ts";
 import type { Origin } from "../../policy/records/audit.ts";
 import type { Throttle } from "../../policy/throttle.ts";
@@ -35,8 +44,8 @@ import {
 } from "../../wire/keys.ts";
 import type { ScopedRoute } from "../exchange/route.ts";
 import { type EndpointDeps, type Named, scopedEndpoints } from "./endpoint.ts";
-import { keyList, keyQuery, keysPage } from "./key-list.ts";
-import { listInTurn } from "./list-turns.ts";
+import { batch, isMadeBy, keyList, keyQuery, keysPage } from "./key-list.ts";
+import { listInTurn, listTurns } from "./list-turns.ts";
 
 export interface KeyRouteDeps extends EndpointDeps {
   keys: KeyStore;
@@ -93,7 +102,7 @@ const list = endpoint("GET", "/v1/keys", {
   operationId: "listKeys",
   summary: "List the API keys of this account and environment",
   description:
-    "Newest first, including ended keys. A member, or a member's key, sees only the member's keys. With `search` or `status`, a page may have fewer entries than `limit` if very many keys were read. `has_more` says whether more remain, and `last_id` where to continue.",
+    "Newest first, including ended keys. A member, or a member's key, sees only the member's keys. With `search`, `status` or `made_by`, a page may have fewer entries than `limit` if very many keys were read. `has_more` says whether more remain, and `last_id` where to continue.",
   query: keyQuery,
   response: { description: "One page of keys.", json: keyList },
   answer: ({ deps, exchange, principal, query }) =>
@@ -174,56 +183,58 @@ const suspend = endpoint("POST", "/v1/keys/:id/suspend", {
   response: { description: "The key's record.", json: keyShape },
   async answer({ deps, principal, id, origin }) {
     const chain = await find({ deps, principal, id });
-    return write(chain, suspendKey(principal, chain, "account", origin), deps);
+    return setSuspended(suspendKey(principal, chain, true, origin), { chain, deps, principal });
   },
 });
 
 const resume = endpoint("POST", "/v1/keys/:id/resume", {
   operationId: "resumeKey",
   summary: "Resume a suspended API key",
-  description: "The key works again. Only an operator can resume a key that an operator suspended.",
+  description:
+    "The key works again. Only an operator can resume a key that an operator suspended, and no member one that an owner, an admin or a key of the account suspended.",
   parameters: idParameter,
   response: { description: "The key's record.", json: keyShape },
   async answer({ deps, principal, id, origin }) {
     const chain = await find({ deps, principal, id });
-    return write(chain, suspendKey(principal, chain, null, origin), deps);
+    return setSuspended(suspendKey(principal, chain, false, origin), { chain, deps, principal });
   },
 });
-
-/** Keys that are read at a time. */
-const revokedAtOnce = 100;
 
 const revokeMadeBy = endpoint("POST", "/v1/keys/revoke", {
   operationId: "revokeKeysMadeBy",
   summary: "Revoke all keys that a person made",
   description:
-    "Revokes all API keys of this account that the person made, and the person's own keys as a member, immediately and permanently. A signed-in owner or admin ends those of all environments, an API key those of its own. `kept` lists keys that the caller may not revoke. `GET /v1/keys?made_by=…` lists the keys first.",
+    "Revokes all API keys of this account that the person made, and the person's own keys as a member, immediately and permanently. A signed-in owner or admin ends those of all environments, an API key those of its own. `kept` lists keys that the caller may not revoke, and the key in the request. `GET /v1/keys?made_by=…` lists the keys first.",
   requestBody: revokeKeysRequest,
   example: { made_by: "usr_01a1fbd3-d960-7275-a82c-8f140ce47bf1" },
   response: { description: "The ids of the keys.", json: revokedKeysShape },
   async answer({ deps, principal, body: { made_by: madeBy }, origin }) {
+    await deps.throttle.require("change", principal);
     const [revoked, kept]: [string[], string[]] = [[], []];
     const own = ownOnly(principal);
     const { account, person } = principal;
     for (const environment of person ? environments : [principal.environment]) {
-      const filter = { accountId: account.id, environment, madeBy, ...(own === null ? {} : { personId: own }) };
+      const filter = { accountId: account.id, environment, ...(own === null ? {} : { personId: own }) };
       let after: string | undefined;
       for (;;) {
-        const keys = await deps.keys.listKeys(filter, { after, limit: revokedAtOnce });
-        for (const { id } of keys.filter((key) => !key.revoked)) {
+        // The revocation goes on after its client has left.
+        const keys = await listTurns.run(account.id, () => deps.keys.listKeys(filter, { after, limit: batch }));
+        const made = keys.filter((key) => !key.revoked && isMadeBy(key, madeBy));
+        for (const { id } of made) {
+          const isOwn = principal.keys.some((key) => key.id === id);
           const chain = await deps.keys.findChainById(id);
-          const change = chain && revocationOf(principal, chain, origin);
+          const change = isOwn ? "denied" : chain && revocationOf(principal, chain, origin);
           if (change === "denied") kept.push(id);
           else if (change) {
             await deps.keys.updateKey(id, change.changes, change.event);
             revoked.push(id);
+            deps.changed([id]);
           }
         }
         after = keys.at(-1)?.id;
-        if (keys.length < revokedAtOnce) break;
+        if (keys.length < batch) break;
       }
     }
-    if (revoked.length > 0) deps.changed(revoked);
     return { object: "api_key.revoked", made_by: madeBy, revoked, kept };
   },
 });
@@ -247,6 +258,19 @@ async function write(chain: KeyChain, change: KeyUpdate | undefined, deps: KeyRo
   const updated = await deps.keys.updateKey(key.id, change.changes, change.event);
   deps.changed([key.id]);
   return wireOf({ ...chain, keys: [updated ?? key, ...makers] }, deps);
+}
+
+async function setSuspended(
+  to: KeySuspension | undefined,
+  { chain, deps, principal }: { chain: KeyChain; deps: KeyRouteDeps; principal: Principal },
+): Promise<KeyWire> {
+  if (!to) return wireOf(chain, deps);
+  const [key, ...makers] = chain.keys;
+  await deps.throttle.require("change", principal);
+  const stored = (await deps.keys.setSuspended(key.id, to.change, to.event)) ?? key;
+  if (!hasEnded(stored, to.event.at)) requireResumable(ownSuspender(stored), to.change, "key");
+  deps.changed([key.id]);
+  return wireOf({ ...chain, keys: [stored, ...makers] }, deps);
 }
 
 function wireOf({ keys: [key, ...makers] }: KeyChain, { clock }: KeyRouteDeps): KeyWire {

@@ -267,11 +267,11 @@ describe("the chain of keys above a key", () => {
     const root = await all.addKey();
     const leaf = await all.addKey("live", { parentId: root.id });
     for (const { secret } of [root, leaf]) expect(await outcome({ apiKey: secret })).toBe("accepted");
-    for (const [suspendedBy, expected] of [
-      ["account", "key_suspended"],
-      [null, "accepted"],
+    for (const [isSuspended, expected] of [
+      [true, "key_suspended"],
+      [false, "accepted"],
     ] as const) {
-      await all.keys.updateKey(root.id, { suspendedBy }, testEvent());
+      await all.keys.setSuspended(root.id, { by: "account", isSuspended }, testEvent());
       all.authenticator.invalidate();
       for (const { secret } of [root, leaf]) expect(await outcome({ apiKey: secret })).toBe(expected);
     }

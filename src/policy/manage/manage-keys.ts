@@ -9,13 +9,16 @@ import {
   type ApiKeyRecord,
   actorOf,
   type ChainKey,
+  hasEnded,
   type KeyChain,
   type KeyChanges,
   type KeyStatus,
   keyStatus,
   ownOnly,
+  ownSuspender,
   type Principal,
-  type Suspender,
+  type SuspensionChange,
+  suspenderAfter,
 } from "../../domain/principal.ts";
 import { defaultScopes, type Scope } from "../../domain/scope.ts";
 import type { CreateKeyRequest, KeyWire, UpdateKeyRequest } from "../../wire/keys.ts";
@@ -45,6 +48,7 @@ import {
   keyTools,
   quotaRules,
 } from "./key-values.ts";
+import { requireResumable, suspenderOf } from "./suspension-rank.ts";
 
 export interface NewKey {
   record: ApiKeyRecord;
@@ -62,6 +66,11 @@ interface KeyContext {
 
 export interface KeyUpdate {
   changes: KeyChanges;
+  event: AuditEvent;
+}
+
+export interface KeySuspension {
+  change: SuspensionChange;
   event: AuditEvent;
 }
 
@@ -223,34 +232,29 @@ export function revokeKey(principal: Principal, target: KeyChain, origin: Origin
   return revocation(principal, target.keys[0], origin);
 }
 
-/** Suspends a key, or resumes it with null. Returns undefined if that changes nothing. */
+/** Suspends or resumes a key. Returns undefined if that changes nothing. */
 export function suspendKey(
   principal: Principal,
   target: KeyChain,
-  suspendedBy: "account" | null,
+  isSuspended: boolean,
   origin: Origin,
-): KeyUpdate | undefined {
-  const verb = suspendedBy === null ? "resume" : "suspend";
+): KeySuspension | undefined {
   requireKeyManager(principal);
-  requireWithin(principal, target, verb);
+  requireWithin(principal, target, isSuspended ? "suspend" : "resume");
   const [key] = target.keys;
   if (principal.keys[0].id === key.id) throw forbidden("A key cannot suspend itself. Use another one.");
-  if (key.suspendedBy === "operator") {
-    if (suspendedBy !== null) return undefined;
-    throw forbidden("An operator suspended this key, and only an operator can resume it.");
-  }
-  return suspension(principal, key, suspendedBy, origin);
+  return suspension(principal, key, { by: suspenderOf(principal), isSuspended }, origin);
 }
 
 /** Suspends or resumes any key of any account. Needs `admin:manage`. */
 export function suspendKeyAsOperator(
   principal: Principal,
   key: ApiKeyRecord,
-  suspendedBy: "operator" | null,
+  isSuspended: boolean,
   origin: Origin,
-): KeyUpdate | undefined {
+): KeySuspension | undefined {
   requireScope(principal, "admin:manage");
-  return suspension(principal, key, suspendedBy, origin);
+  return suspension(principal, key, { by: "operator", isSuspended }, origin);
 }
 
 /** Revokes any key of any account. Needs `admin:manage`. */
@@ -342,7 +346,7 @@ export function toWire(record: ApiKeyRecord, makers: readonly ChainKey[], nowSec
 }
 
 /** The attributes that a request may set. */
-type Attributes = Required<Omit<KeyChanges, "revokedAt" | "suspendedBy">>;
+type Attributes = Required<Omit<KeyChanges, "revokedAt">>;
 
 /**
  * Converts and checks the values of a request. `mayGive` restricts only the default scopes; requested scopes are
@@ -417,16 +421,16 @@ function revocation(principal: Principal, key: ApiKeyRecord, origin: Origin): Ke
 function suspension(
   principal: Principal,
   key: ApiKeyRecord,
-  suspendedBy: Suspender | null,
+  change: SuspensionChange,
   origin: Origin,
-): KeyUpdate | undefined {
-  // A suspended person or app is no state of the key itself.
-  const isOwn = key.suspendedBy === "account" || key.suspendedBy === "operator";
-  if ((isOwn ? key.suspendedBy : null) === suspendedBy) return undefined;
-  if (key.revoked || keyStatus(key, origin.nowSeconds) === "expired") return undefined;
-  const action = suspendedBy === null ? "key.resumed" : "key.suspended";
+): KeySuspension | undefined {
+  const stored = ownSuspender(key);
+  if (hasEnded(key, origin.nowSeconds)) return undefined;
+  requireResumable(stored, change, "key");
+  if (suspenderAfter(stored, change) === stored) return undefined;
+  const action = change.isSuspended ? "key.suspended" : "key.resumed";
   const event = auditEvent(action, principal, origin, about(key, { name: key.name }));
-  return { changes: { suspendedBy }, event };
+  return { change, event };
 }
 
 function requireActive({ keys }: KeyChain, nowSeconds: number, participle: string): void {

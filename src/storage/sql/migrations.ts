@@ -1000,8 +1000,8 @@ const migrations: readonly (readonly string[])[] = [
     `ALTER TABLE replicas ADD COLUMN attempts TEXT`,
   ],
   [
-    // Suspended people (since when, Unix seconds), keys and apps (`suspended_by`: 'account' or 'operator'). null: not
-    // suspended.
+    // Suspended people (since when, Unix seconds), keys and apps (`suspended_by`: 'member', 'account' or 'operator'). null:
+    // not suspended.
     `ALTER TABLE people ADD COLUMN suspended_at BIGINT`,
     `ALTER TABLE api_keys ADD COLUMN suspended_by TEXT`,
     `ALTER TABLE apps ADD COLUMN suspended_by TEXT`,
@@ -1061,5 +1061,10 @@ const migrations: readonly (readonly string[])[] = [
       key_id TEXT PRIMARY KEY,
       ends_at BIGINT NOT NULL
     )`,
+  ],
+  [
+    // Suspended apps and clients without reading all others, twice a second.
+    `CREATE INDEX apps_suspended ON apps (id) WHERE suspended_by IS NOT NULL`,
+    `CREATE INDEX outside_clients_suspended ON outside_clients (id) WHERE suspended_by IS NOT NULL`,
   ],
 ];

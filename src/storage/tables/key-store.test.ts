@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { onEachDatabase, type TestDatabase } from "../../../tests/support/databases.ts";
 import { explained } from "../../../tests/support/query-plans.ts";
 import type { AuditActor, AuditEvent } from "../../domain/audit.ts";
-import { type ApiKeyRecord, keyStatus, newAndUnbounded } from "../../domain/principal.ts";
+import { type ApiKeyRecord, keyStatus, newAndUnbounded, type Suspender } from "../../domain/principal.ts";
 import type { Database } from "../sql/database.ts";
 import { SqlAccountStore } from "./account-store.ts";
 import { SqlAuditLog } from "./audit-log.ts";
@@ -188,6 +188,22 @@ onEachDatabase((databases) => {
       },
     );
 
+    databases.only("sqlite", "reads suspended apps and clients by an index", async () => {
+      const plans = new Set<string>();
+      await new SqlKeyStore(explained(db, plans)).listSuspended();
+      expect(
+        [...plans].filter((step) => step.startsWith("SCAN")).filter((step) => !step.includes("_suspended")),
+      ).toEqual([]);
+    });
+
+    test("finds the person behind a key that was rotated or made by keys", async () => {
+      await add({ id: "key_1", createdBy: "usr_1" });
+      await add({ id: "key_2", createdBy: "key_1" });
+      await add({ id: "key_3", createdBy: "key_2" });
+      expect(await keys.areMadeBy(["key_3"], "usr_1")).toBe(true);
+      expect(await keys.areMadeBy(["key_3"], "usr_2")).toBe(false);
+    });
+
     test("writes the last uses of hundreds of keys, each its own", async () => {
       const ids = Array.from({ length: 450 }, (_, i) => `key_${i}`);
       for (const id of ids) await add({ id, limitId: id, digest: id });
@@ -222,6 +238,30 @@ onEachDatabase((databases) => {
       expect(await recorded(() => keys.updateKey("key_1", changes, change))).toEqual({ events: 1, revisions: 1 });
       expect(await read("key_1")).toEqual(record({ ...changes, scopes: [] }));
       expect(await audit.list({ action: "key.updated" }, { after: undefined, limit: 9 })).toEqual([change]);
+    });
+
+    test("suspends and resumes a key, and keeps a suspension by a higher rank", async () => {
+      await add();
+      const set = (by: Suspender, isSuspended: boolean) => keys.setSuspended("key_1", { by, isSuspended }, event());
+      const after: (string | null | undefined)[] = [];
+      for (const [by, isSuspended] of [
+        ...[["member", true] as const, ["account", true] as const, ["member", false] as const],
+        ...[["operator", true] as const, ["account", false] as const, ["account", true] as const],
+      ]) {
+        after.push((await set(by, isSuspended))?.suspendedBy);
+      }
+      expect(after).toEqual(["member", "account", "account", "operator", "operator", "operator"]);
+      expect(await recorded(() => set("account", false))).toEqual({ events: 0, revisions: 0 });
+      expect((await read("key_1"))?.suspendedBy).toBe("operator");
+      expect(await recorded(() => set("operator", false))).toEqual({ events: 1, revisions: 1 });
+      expect((await read("key_1"))?.suspendedBy).toBeNull();
+      expect(await keys.setSuspended("key_9", { by: "operator", isSuspended: true }, event())).toBeUndefined();
+    });
+
+    test("does not suspend an ended key", async () => {
+      await add({ revokedAt: now, revoked: true });
+      const suspend = () => keys.setSuspended("key_1", { by: "operator", isSuspended: true }, event());
+      expect(await recorded(suspend)).toEqual({ events: 0, revisions: 0 });
     });
 
     test("writes nothing for a change of a missing key", async () => {

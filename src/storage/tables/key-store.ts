@@ -2,7 +2,17 @@
 import type { Environment } from "../../domain/api-key.ts";
 import type { AuditEvent } from "../../domain/audit.ts";
 import { keyAmounts } from "../../domain/limits/amounts.ts";
-import { type ApiKeyRecord, type KeyChain, type KeyChanges, type KeyStore, keyStatus } from "../../domain/principal.ts";
+import {
+  type ApiKeyRecord,
+  hasEnded,
+  type KeyChain,
+  type KeyChanges,
+  type KeyStore,
+  keyStatus,
+  ownSuspender,
+  type SuspensionChange,
+  suspenderAfter,
+} from "../../domain/principal.ts";
 import { type Database, dialectOf, writing } from "../sql/database.ts";
 import { available } from "../sql/outage.ts";
 import { lookupsOf } from "../sql/postgres-pool.ts";
@@ -38,12 +48,7 @@ export class SqlKeyStore implements KeyStore {
 
   /** Lists keys ordered by id, which begins with the time. */
   listKeys(
-    {
-      accountId,
-      environment,
-      personId,
-      madeBy,
-    }: { accountId: string; environment: Environment; personId?: string; madeBy?: string | undefined },
+    { accountId, environment, personId }: { accountId: string; environment: Environment; personId?: string },
     { after, limit }: { after: string | undefined; limit: number },
   ): Promise<ApiKeyRecord[]> {
     const db = this.#db;
@@ -51,7 +56,6 @@ export class SqlKeyStore implements KeyStore {
     const rows = db`
       SELECT * FROM api_keys WHERE account_id = ${accountId} AND environment = ${environment} AND kind = 'key'
       ${personId === undefined ? db`` : db`AND person_id = ${personId}`}
-      ${madeBy === undefined ? db`` : db`AND (created_by = ${madeBy} OR person_id = ${madeBy})`}
       AND id > 'key_' AND id < ${after ?? "key`"}
       ORDER BY id DESC LIMIT ${limit}`;
     return available(apiKeys.all(rows));
@@ -79,14 +83,24 @@ export class SqlKeyStore implements KeyStore {
       const current = await readKey(tx, id);
       // A revocation may be brought forward until it is final. Other changes require an active key.
       const status = current && keyStatus(current, event.at);
-      const isActive = status === "active" || (status === "suspended" && changes.suspendedBy !== undefined);
-      const isOver = changes.revokedAt == null ? !isActive : current?.revoked || status === "expired";
+      const isOver = changes.revokedAt == null ? status !== "active" : current?.revoked || status === "expired";
       if (!current || isOver) return { result: current, changed: false };
       const { revokedAt: wanted, ...others } = changes;
       const revokedAt = earlier(current.revokedAt, wanted ?? null);
       const updated = { ...current, ...others, revokedAt, revoked: isDue(revokedAt, event.at) };
       await writeKey(tx, updated);
       return { result: updated, changed: true };
+    });
+  }
+
+  setSuspended(id: string, change: SuspensionChange, event: AuditEvent): Promise<ApiKeyRecord | undefined> {
+    return changeCredentials(this.#db, event, async (tx) => {
+      const current = await readKey(tx, id);
+      if (!current || hasEnded(current, event.at)) return { result: current, changed: false };
+      const suspendedBy = suspenderAfter(ownSuspender(current), change);
+      if (suspendedBy === current.suspendedBy) return { result: current, changed: false };
+      await tx`UPDATE api_keys SET suspended_by = ${suspendedBy} WHERE id = ${id}`;
+      return { result: { ...current, suspendedBy }, changed: true };
     });
   }
 
@@ -150,6 +164,17 @@ export class SqlKeyStore implements KeyStore {
     }
   }
 
+  /** Follows the makers of keys, because a rotated key and one that a key made have a key as their maker. */
+  async areMadeBy(ids: readonly string[], personId: string): Promise<boolean> {
+    const db = this.#lookups;
+    const rows: unknown[] = await available(db`
+      WITH RECURSIVE makers (id, created_by) AS (
+        SELECT id, created_by FROM api_keys WHERE id IN ${db([...ids])}
+        UNION SELECT api_keys.id, api_keys.created_by FROM api_keys JOIN makers ON api_keys.id = makers.created_by)
+      SELECT id FROM makers WHERE created_by = ${personId} LIMIT 1`);
+    return rows.length > 0;
+  }
+
   async listSuspended(): Promise<string[]> {
     const rows: { id: string }[] = await this.#lookups`
       SELECT id FROM accounts WHERE status <> 'active'
@@ -179,7 +204,7 @@ function readFirstKey(db: Database, environment: Environment): Promise<ApiKeyRec
 }
 
 /** Other members of a key never change, except the time of its last use. */
-const changeable = ["name", "scopes", "expiresAt", "revokedAt", "revoked", "suspendedBy", "allowedIps"] as const;
+const changeable = ["name", "scopes", "expiresAt", "revokedAt", "revoked", "allowedIps"] as const;
 const ownLimits = ["rateLimit", "rateLimitWindow", "quotas", ...keyAmounts.map(({ name }) => name)] as const;
 const saidOfIt = ["models", "tools", "neverLeaves", "responseCache", "tags", "note"] as const;
 

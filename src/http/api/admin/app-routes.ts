@@ -31,7 +31,7 @@ const suspend = endpoint("POST", "/v1/admin/apps/:id/suspend", {
     "Refuses the app's tokens for all people within a second, on every replica, and stops their running requests, until an operator resumes the app. Nobody can authorize it meanwhile.",
   parameters: idParameter,
   response: { description: "The app.", json: appShape },
-  answer: (asked) => change(asked, "operator"),
+  answer: (asked) => setSuspended(asked, true),
 });
 
 const resume = endpoint("POST", "/v1/admin/apps/:id/resume", {
@@ -40,18 +40,21 @@ const resume = endpoint("POST", "/v1/admin/apps/:id/resume", {
   description: "Its tokens and refresh tokens work again, unless they have ended meanwhile.",
   parameters: idParameter,
   response: { description: "The app.", json: appShape },
-  answer: (asked) => change(asked, null),
+  answer: (asked) => setSuspended(asked, false),
 });
 
-type Change = Named<AdminAppDeps> & { origin: Origin };
-
-async function change({ deps, principal, id, origin }: Change, suspendedBy: "operator" | null): Promise<AppWire> {
+async function setSuspended(
+  { deps, principal, id, origin }: Named<AdminAppDeps> & { origin: Origin },
+  isSuspended: boolean,
+): Promise<AppWire> {
   const app = await deps.apps.findApp(id);
   if (!app) throw new GatewayError("not_found", `There is no app ${shown(id)}.`);
-  const event = suspendApp(principal, app, suspendedBy, origin);
+  const change = { by: "operator", isSuspended } as const;
+  const event = suspendApp(principal, app, change, origin);
   if (event) {
-    await deps.apps.setSuspended(app.id, suspendedBy, event);
+    await deps.apps.setSuspended(app.id, change, event);
     deps.changed([app.id]);
   }
+  const suspendedBy = isSuspended ? "operator" : null;
   return appToWire({ ...app, suspendedBy }, app.publisher, deps.clock.nowSeconds());
 }

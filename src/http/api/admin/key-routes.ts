@@ -8,6 +8,7 @@ import { environments } from "../../../domain/api-key.ts";
 import type { ApiKeyRecord, KeyChain, KeyStore, Principal } from "../../../domain/principal.ts";
 import {
   createKeyAsOperator,
+  type KeySuspension,
   type KeyUpdate,
   revokeKeyAsOperator,
   suspendKeyAsOperator,
@@ -24,7 +25,7 @@ import { adminEndpoints } from "./admin-endpoint.ts";
 
 export interface AdminKeyDeps extends EndpointDeps {
   accounts: Pick<AccountStore, "findAccount">;
-  keys: Pick<KeyStore, "findChainById" | "insertKey" | "listKeys" | "updateKey">;
+  keys: Pick<KeyStore, "findChainById" | "insertKey" | "listKeys" | "setSuspended" | "updateKey">;
   pepper: Uint8Array;
   /** Called after each committed change, to clear caches of these keys. */
   changed(ids?: readonly string[]): void;
@@ -123,7 +124,7 @@ const suspend = endpoint("POST", "/v1/admin/keys/:id/suspend", {
   response: { description: "The key's record.", json: keyShape },
   async answer({ deps, principal, id, origin }) {
     const chain = await find(id, principal, deps);
-    return write(chain, suspendKeyAsOperator(principal, chain.keys[0], "operator", origin), deps);
+    return setSuspended(chain, suspendKeyAsOperator(principal, chain.keys[0], true, origin), deps);
   },
 });
 
@@ -134,7 +135,7 @@ const resume = endpoint("POST", "/v1/admin/keys/:id/resume", {
   response: { description: "The key's record.", json: keyShape },
   async answer({ deps, principal, id, origin }) {
     const chain = await find(id, principal, deps);
-    return write(chain, suspendKeyAsOperator(principal, chain.keys[0], null, origin), deps);
+    return setSuspended(chain, suspendKeyAsOperator(principal, chain.keys[0], false, origin), deps);
   },
 });
 
@@ -150,9 +151,15 @@ async function write({ keys: [key, ...makers] }: KeyChain, change: KeyUpdate | u
   return toWire(await changeKey(deps, key, change), makers, deps.clock.nowSeconds());
 }
 
+async function setSuspended({ keys: [key, ...makers] }: KeyChain, to: KeySuspension | undefined, deps: AdminKeyDeps) {
+  const changed = to && (await deps.keys.setSuspended(key.id, to.change, to.event));
+  if (changed) deps.changed([key.id]);
+  return toWire(changed ?? key, makers, deps.clock.nowSeconds());
+}
+
 /** Stores the change, if there is one. Returns the key as it is then. */
 export async function changeKey(
-  deps: Pick<AdminKeyDeps, "keys" | "changed">,
+  deps: Pick<AdminKeyDeps, "changed"> & { keys: Pick<KeyStore, "updateKey"> },
   key: ApiKeyRecord,
   change: KeyUpdate | undefined,
 ): Promise<ApiKeyRecord> {

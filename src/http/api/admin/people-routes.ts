@@ -6,6 +6,7 @@ import { forbidden, GatewayError } from "../../../base/errors.ts";
 import { shown } from "../../../base/text/shown.ts";
 import type { AccountStore } from "../../../domain/account.ts";
 import { normalizedEmail, type Person, type PersonStore } from "../../../domain/people/person.ts";
+import type { KeyStore } from "../../../domain/principal.ts";
 import type { KeptAnswers } from "../../../inference/cache/kept-answers.ts";
 import type { ConnectFlow } from "../../../mcp/connections/connect-flow.ts";
 import { auditEvent, type Origin } from "../../../policy/records/audit.ts";
@@ -43,6 +44,7 @@ export interface AdminPeopleDeps extends EndpointDeps, InvitationRouteDeps {
   accounts: Pick<AccountStore, "findAccount">;
   /** Called after a person was deleted, to clear caches of the person's credentials. */
   changed(ids?: readonly string[]): void;
+  keys: Pick<KeyStore, "areMadeBy">;
   keptAnswers: Pick<KeptAnswers, "forgetAccounts">;
   connectFlow: Pick<ConnectFlow, "farewell">;
 }
@@ -150,7 +152,7 @@ const suspend = endpoint("POST", "/v1/admin/people/:id/suspend", {
   operationId: "suspendPerson",
   summary: "Suspend a person",
   description:
-    "Within a second, on every replica, the person's sessions, keys that they created as a member, command line logins, apps and MCP connections are refused, and their running requests and streams are stopped. The person cannot sign in. Nothing is deleted: everything works again once the person is resumed. Keys that they created as an owner or admin belong to the account and stay. You cannot suspend yourself or the last operator.",
+    "Within a second, on every replica, the person's sessions, keys that they created as a member, command line logins, apps and MCP connections are refused, and their running requests and streams are stopped. The person cannot sign in. Nothing is deleted: everything works again once the person is resumed. Keys that they created as an owner or admin belong to the account and stay. Keys with `admin:manage` that an operator created also stay valid: revoke or suspend them separately. You cannot suspend or resume yourself, also with a key that you made, nor suspend the last operator.",
   parameters: personParameter,
   response: { description: "The person.", json: personDetailsShape },
   answer: (asked) => setSuspended(asked, true),
@@ -171,8 +173,11 @@ async function setSuspended(
 ): Promise<PersonDetailsWire> {
   const person = await find(id, deps);
   if ((person.suspendedAt !== null) === isSuspended) return detailsToWire(person, deps);
-  if (principal.person?.id === person.id || principal.keys.some(({ personId }) => personId === person.id)) {
-    throw forbidden("You cannot suspend yourself. Ask another operator.");
+  const isOwn = principal.person?.id === person.id || principal.keys.some(({ personId }) => personId === person.id);
+  const ids = principal.keys.map((key) => key.id);
+  if (isOwn || (await deps.keys.areMadeBy(ids, person.id))) {
+    const verb = isSuspended ? "suspend" : "resume";
+    throw forbidden(`You cannot ${verb} yourself, nor with a key that you made. Ask another operator.`);
   }
   const event = auditEvent(isSuspended ? "person.suspended" : "person.resumed", principal, origin, {
     ...{ accountId: null, targetId: person.id, detail: { email: person.email } },

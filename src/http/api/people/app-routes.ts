@@ -7,12 +7,14 @@ import {
   requireApp,
   rotateAppSecret,
   suspendApp,
+  unknownApp,
   updateApp,
 } from "../../../accounts/manage-apps.ts";
 import { GatewayError, invalidRequest } from "../../../base/errors.ts";
 import { type App, type AppStore, defaultSecretOverlapSeconds, type PublishedApp } from "../../../domain/people/app.ts";
 import { ownOnly, type Principal } from "../../../domain/principal.ts";
 import { requireKeyManager } from "../../../policy/manage/delegation.ts";
+import { requireResumable, suspenderOf } from "../../../policy/manage/suspension-rank.ts";
 import type { Origin } from "../../../policy/records/audit.ts";
 import type { Throttle } from "../../../policy/throttle.ts";
 import {
@@ -185,30 +187,32 @@ const suspend = endpoint("POST", "/v1/apps/:id/suspend", {
     "Refuses the app's tokens for all people within a second, on every replica, and stops their running requests, until the app is resumed. Nobody can authorize it meanwhile.",
   parameters: idParameter,
   response: { description: "The app.", json: appShape },
-  answer: (asked) => setSuspended(asked, "account"),
+  answer: (asked) => setSuspended(asked, true),
 });
 
 const resume = endpoint("POST", "/v1/apps/:id/resume", {
   operationId: "resumeApp",
   summary: "Resume a suspended app",
-  description: "Only an operator can resume an app that an operator suspended.",
+  description:
+    "Only an operator can resume an app that an operator suspended, and no member one that an owner, an admin or a key of the account suspended.",
   parameters: idParameter,
   response: { description: "The app.", json: appShape },
-  answer: (asked) => setSuspended(asked, null),
+  answer: (asked) => setSuspended(asked, false),
 });
 
 async function setSuspended(
   { origin, ...asked }: Named<AppRouteDeps> & { origin: Origin },
-  suspendedBy: "account" | null,
+  isSuspended: boolean,
 ): Promise<AppWire> {
   const { deps, principal } = asked;
   const app = await find(asked);
-  const event =
-    app.suspendedBy === "operator" && suspendedBy !== null
-      ? undefined
-      : suspendApp(principal, app, suspendedBy, origin);
+  const change = { by: suspenderOf(principal), isSuspended };
+  const event = suspendApp(principal, app, change, origin);
   if (!event) return wireOf(app, asked);
-  await deps.apps.setSuspended(app.id, suspendedBy, event);
+  await deps.throttle.require("change", principal);
+  const suspendedBy = await deps.apps.setSuspended(app.id, change, event);
+  if (suspendedBy === undefined) throw unknownApp(app.id);
+  requireResumable(suspendedBy, change, "app");
   deps.changed([app.id]);
   return wireOf({ ...app, suspendedBy }, asked);
 }

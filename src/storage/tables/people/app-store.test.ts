@@ -89,6 +89,18 @@ onEachDatabase((databases) => {
       expect(await apps.findApp("app_1")).toBeUndefined();
     });
 
+    test("keeps an operator's suspension of an app when its account suspends or resumes it", async () => {
+      await apps.insertApp(app(), event());
+      expect(await apps.setSuspended("app_1", { by: "operator", isSuspended: true }, event())).toBe("operator");
+      const before = await revision();
+      for (const isSuspended of [true, false]) {
+        expect(await apps.setSuspended("app_1", { by: "account", isSuspended }, event())).toBe("operator");
+      }
+      expect([(await apps.findApp("app_1"))?.suspendedBy, await revision()]).toEqual(["operator", before]);
+      expect(await apps.setSuspended("app_1", { by: "operator", isSuspended: false }, event())).toBeNull();
+      expect(await apps.setSuspended("app_9", { by: "operator", isSuspended: true }, event())).toBeUndefined();
+    });
+
     test("writes an app with its audit event or not at all", async () => {
       await apps.insertApp(app(), { ...event(), id: "audit_1" });
       const audit = new SqlAuditLog(db);

@@ -3,7 +3,7 @@ import type { Environment } from "../../../domain/api-key.ts";
 import type { AuditEvent } from "../../../domain/audit.ts";
 import type { App, AppChanges, AppSecret, AppStore, PublishedApp } from "../../../domain/people/app.ts";
 import { outsideApp } from "../../../domain/people/outside-client.ts";
-import type { Suspender } from "../../../domain/principal.ts";
+import { type Suspender, type SuspensionChange, suspenderAfter } from "../../../domain/principal.ts";
 import type { Database } from "../../sql/database.ts";
 import { available } from "../../sql/outage.ts";
 import { flag, integer, json, table, text, words } from "../../sql/table.ts";
@@ -116,13 +116,17 @@ export class SqlAppStore implements AppStore {
     });
   }
 
-  setSuspended(id: string, suspendedBy: Suspender | null, event: AuditEvent): Promise<boolean> {
+  setSuspended(id: string, change: SuspensionChange, event: AuditEvent): Promise<Suspender | null | undefined> {
     return changeCredentials(this.#db, event, async (tx) => {
-      const changed: unknown[] = await tx`UPDATE apps SET suspended_by = ${suspendedBy} WHERE id = ${id} RETURNING id`;
-      const outside: unknown[] = await tx`
-        UPDATE outside_clients SET suspended_by = ${suspendedBy} WHERE id = ${id} RETURNING id`;
-      const isFound = changed.length + outside.length > 0;
-      return { result: isFound, changed: isFound };
+      const [app]: { suspended_by: Suspender | null }[] = await tx`
+        SELECT suspended_by FROM apps WHERE id = ${id}
+        UNION ALL SELECT suspended_by FROM outside_clients WHERE id = ${id}`;
+      if (!app) return { result: undefined, changed: false };
+      const suspendedBy = suspenderAfter(app.suspended_by, change);
+      if (suspendedBy === app.suspended_by) return { result: suspendedBy, changed: false };
+      await tx`UPDATE apps SET suspended_by = ${suspendedBy} WHERE id = ${id}`;
+      await tx`UPDATE outside_clients SET suspended_by = ${suspendedBy} WHERE id = ${id}`;
+      return { result: suspendedBy, changed: true };
     });
   }
 

@@ -47,6 +47,15 @@ onEachDatabase((databases) => {
     expect(await apps.findApp("app_3")).toBeUndefined();
   });
 
+  test("keeps an operator's suspension of a client when an account suspends or resumes it", async () => {
+    await store.register(client("app_1"));
+    await apps.setSuspended("app_1", { by: "operator", isSuspended: true }, testEvent(now));
+    for (const isSuspended of [true, false]) {
+      expect(await apps.setSuspended("app_1", { by: "account", isSuspended }, testEvent(now))).toBe("operator");
+    }
+    expect((await apps.findApp("app_1"))?.suspendedBy).toBe("operator");
+  });
+
   test("bounds waiting client registrations, and drops none of the last fifteen minutes", async () => {
     await opened.db`
       WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${maxWaiting})
