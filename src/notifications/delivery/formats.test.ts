@@ -53,6 +53,20 @@ describe("webhook formats", () => {
     expect(written("pagerduty", quota).payload.severity).toBe("error");
   });
 
+  test("keeps events without an end apart, so that 100 % of a quota does not merge with 80 %", () => {
+    const earlier = { ...quota, id: "evt_1", data: { ...quota.data, threshold: 80 } } as Notification;
+    const keys = [earlier, quota].map((notice) => written("pagerduty", notice).dedup_key);
+    expect(keys).toEqual([earlier.id, quota.id]);
+    const labels = [earlier, quota].map((notice) => written("alertmanager", notice)[0].labels);
+    expect(labels.map(({ unit, threshold }) => [unit, threshold])).toEqual([
+      ["USD", "80"],
+      ["USD", "100"],
+    ]);
+    const ending = (days: number) =>
+      notificationOf({ ...owner, type: "model.shutdown", data: { model: "m", shutdown_date: "2026-12-11", days } }, at);
+    expect([30, 1].map((days) => written("alertmanager", ending(days))[0].labels.days)).toEqual(["30", "1"]);
+  });
+
   test("ends the Alertmanager alert of an incident by the same labels", () => {
     const [[firing], [ended]] = [written("alertmanager", down), written("alertmanager", up)];
     expect(firing.labels).toEqual({

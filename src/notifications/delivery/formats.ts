@@ -73,7 +73,7 @@ function pagerDutyEvent(notice: Notification, { origin, routingKey }: BodyOption
   return {
     routing_key: routingKey,
     event_action: beginnings[notice.type] ? "resolve" : "trigger",
-    dedup_key: `${beginnings[notice.type] ?? notice.type} ${subjectOf(notice)}`.slice(0, 255),
+    dedup_key: isIncident(notice) ? incidentKey(notice) : notice.id,
     client: "Headrace",
     client_url: origin,
     payload: {
@@ -87,6 +87,11 @@ function pagerDutyEvent(notice: Notification, { origin, routingKey }: BodyOption
   };
 }
 
+/** Returns the key by which the end of an incident finds its beginning. */
+function incidentKey(notice: Notification): string {
+  return `${beginnings[notice.type] ?? notice.type} ${subjectOf(notice)}`.slice(0, 255);
+}
+
 /**
  * Writes an alert. Alertmanager finds the alert to end by its labels, so both events of an incident have the same ones.
  * Source: Prometheus, "Alerts API" and the OpenAPI document of Alertmanager's API v2.
@@ -95,14 +100,28 @@ function alert(notice: Notification, { origin }: BodyOptions) {
   const { subject, text } = wordsOf(notice);
   const beginning = beginnings[notice.type];
   const severity = severityOf(beginning ? { ...notice, type: beginning } : notice);
-  const seconds = incidents.has(notice.type) ? incidentSeconds : eventSeconds;
+  const seconds = isIncident(notice) ? incidentSeconds : eventSeconds;
   return {
-    labels: { alertname: beginning ?? notice.type, service: "headrace", subject: subjectOf(notice), severity },
+    labels: {
+      ...{ alertname: beginning ?? notice.type, service: "headrace", subject: subjectOf(notice), severity },
+      ...levelOf(notice),
+    },
     annotations: { summary: subject, description: text },
     ...(beginning ? {} : { startsAt: timeOf(notice.at) }),
     endsAt: timeOf(beginning ? notice.at : notice.at + seconds),
     generatorURL: origin,
   };
+}
+
+function isIncident({ type }: Pick<Notification, "type">): boolean {
+  return incidents.has(type) || beginnings[type] !== undefined;
+}
+
+/** Returns the labels that keep a later, worse event apart from an earlier one with the same subject. */
+function levelOf({ data }: Pick<Notification, "data">): Record<string, string> {
+  const { unit, threshold, days } = data as Record<string, unknown>;
+  const labels = Object.entries({ unit, threshold, days }).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(labels.map(([name, value]) => [name, String(value)]));
 }
 
 /** Returns what the notification is about: an upstream, a node, a key, the owner of a quota, or all requests. */
