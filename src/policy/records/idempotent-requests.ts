@@ -70,6 +70,7 @@ export class IdempotentRequests {
       json = JSON.stringify(await work());
     } catch (error) {
       const isRefusal = error instanceof GatewayError && !unclearErrors.has(error.code);
+      // The row of a refusal that stays only delays a repetition, until it expires; the refusal itself is the answer.
       await (isRefusal ? store.release(first).catch(() => {}) : finish(unknownAnswer));
       throw error;
     }
