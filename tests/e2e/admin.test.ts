@@ -739,6 +739,12 @@ test("drains a replica, which is then not ready, and ends that", async () => {
   }
 });
 
+test("shows the configuration in effect", async () => {
+  const { status, body } = await call("GET", "/v1/admin/configuration");
+  expect(status).toBe(200);
+  expect(JSON.stringify(body)).toContain("gold");
+});
+
 const hasOwnTests = /people|members|invitations|webhooks|model-processes|documents|apply|apps/;
 
 test("covers a documented success of every operator API operation", () => {
