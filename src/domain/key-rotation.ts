@@ -15,7 +15,8 @@ export interface KeyRotationStore {
   set(subject: string, rotation: KeyRotation | undefined, event: AuditEvent): Promise<void>;
   /**
    * Ends the key at `endsAt`, until when its successor can be fetched once. Returns false if the key has ended or is
-   * ending already, so that only one of several processes begins a rotation.
+   * ending already, so that only one of several processes begins a rotation, and for an operator's key without a
+   * schedule of its own.
    */
   begin(keyId: string, endsAt: number, event: AuditEvent): Promise<boolean>;
   /** Reports whether a rotation of the key has begun and its successor was not fetched. */

@@ -2,6 +2,7 @@
 import { afterEach, expect, test } from "bun:test";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { shiftedClock } from "../support/manual-clock.ts";
+import { mintKeyRecord } from "../support/mint-key.ts";
 import { startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
 import { openServerPeople } from "../support/server-people.ts";
 import { startWebhookReceiver } from "../support/webhook-receiver.ts";
@@ -93,4 +94,51 @@ test("lets owners schedule all keys of their account, and no member or plain key
   expect((await call(server, "GET", `/v1/keys/${plain.id}/rotation`)).body).toMatchObject({ is_due: true });
   const own = (await call(server, "POST", `/v1/keys/${plain.id}/rotate`, {}, plain.key)).body;
   expect(own).toMatchObject({ replaces: plain.id, revoked_at: null });
+});
+
+test("does not let an owner who is no operator end an operator's key by a schedule", async () => {
+  const { server, clock } = await start();
+  const people = openServerPeople(server);
+  const owner = await people.addMember("owner");
+  await people.close();
+  const { key, record } = await mintKeyRecord(server.dataDir, {
+    scopes: ["admin:manage", "keys:manage", "models:read"],
+  });
+  const put = async (path: string) => {
+    const headers = { ...owner.headers, "content-type": "application/json" };
+    return (await fetch(`${server.url}/v1${path}`, { method: "PUT", headers, body: '{"every_days":1}' })).status;
+  };
+  expect(await put("/account/key-rotation")).toBe(200);
+  expect(await put(`/keys/${record.id}/rotation`)).toBeOneOf([403, 404]);
+  const path = `/v1/keys/${record.id}/rotation`;
+  expect((await call(server, "GET", path, undefined, key)).body).toMatchObject({ every_days: null, set_for: null });
+  clock.shift(2 * day);
+  await server.notices.keyWatch.check();
+  expect((await call(server, "GET", path, undefined, key)).body).toMatchObject({ next_at: null, is_due: false });
+  clock.shift(2 * day);
+  expect(await status(server, key)).toBe(200);
+});
+
+test("does not end keys that were made while their maker's rotation was due", async () => {
+  const { server, clock } = await start();
+  const scopes = ["keys:manage", "models:read"];
+  const { body: maker } = await call(server, "POST", "/v1/keys", { name: "maker", scopes });
+  await call(server, "PUT", `/v1/keys/${maker.id}/rotation`, { every_days: 30, overlap_seconds: 7 * day });
+  clock.shift(31 * day);
+  await server.notices.keyWatch.check();
+  const make = (body: object) => call(server, "POST", "/v1/keys", { name: "made", scopes, ...body }, maker.key);
+  const { body: made } = await make({});
+  expect(made.expires_at).toBeNull();
+  const { status: asked, body: bounded } = await make({ expires_in: 20 * day });
+  expect(asked).toBe(200);
+  const longer = { expires_at: bounded.expires_at + day };
+  expect((await call(server, "PATCH", `/v1/keys/${bounded.id}`, longer, maker.key)).status).toBe(200);
+  expect((await call(server, "POST", `/v1/keys/${maker.id}/rotate`, {})).status).toBe(200);
+  // The successor was fetched, so keys that the old key makes from now on end with it.
+  const late = (await make({})).body;
+  expect(late.expires_at).not.toBeNull();
+  clock.shift(8 * day);
+  expect(await status(server, maker.key)).toBe(401);
+  expect([await status(server, made.key), await status(server, bounded.key)]).toEqual([200, 200]);
+  expect(await status(server, late.key)).toBe(401);
 });

@@ -11,7 +11,10 @@ export interface SurveyedKey {
   createdAt: number;
   lastUsedAt: number | null;
   expiresAt: number | null;
-  /** The schedule of the key or of its account, whichever rotates the key sooner. Null without one. */
+  /**
+   * The schedule of the key or of its account, whichever rotates the key sooner; with equal days the key's own. Null
+   * without one. Operators' keys follow only their own.
+   */
   everyDays: number | null;
   overlapSeconds: number | null;
 }

@@ -88,7 +88,7 @@ const setForKey = endpoint("PUT", "/v1/keys/:id/rotation", {
   operationId: "setKeyRotation",
   summary: "Schedule the rotation of an API key",
   description:
-    "The schedule passes to the key's successors. If the account has a schedule too, the one with fewer days applies. When a rotation is due, the account gets the notification `key.rotation_due`, and the old key ends after the overlap. Whoever may rotate the key fetches its successor once with `POST /v1/keys/{id}/rotate`.",
+    "The schedule passes to the key's successors. If the account has a schedule too, the one with fewer days applies. Only operators schedule operators' keys. When a rotation is due, the account gets the notification `key.rotation_due`, and the old key ends after the overlap. Whoever may rotate the key fetches its successor once with `POST /v1/keys/{id}/rotate`.",
   parameters: idParameter,
   errors: ["not_found"],
   requestBody: rotationRequest,
@@ -117,7 +117,7 @@ const setForAccount = ofPerson("PUT", "/v1/account/key-rotation", {
   operationId: "setAccountKeyRotation",
   summary: "Schedule the rotation of all API keys of the account",
   description:
-    "Applies to all environments and to members' keys. A key with a schedule of fewer days is rotated sooner. Rotations of keys that are older than `every_days` become due within hours, at most 100 in an hour. Only owners and admins may set it.",
+    "Applies to all environments and to members' keys, and not to operators' keys (`admin:manage`). A key with a schedule of fewer days is rotated sooner. Rotations of keys that are older than `every_days` become due within hours, at most 100 in an hour. Only owners and admins may set it.",
   requestBody: rotationRequest,
   example: { every_days: 90, overlap_seconds: 604_800 },
   response: { description: "The schedule.", json: rotationShape },
@@ -175,7 +175,8 @@ function scheduleOf(rotation: KeyRotation | undefined) {
 
 async function viewOf(key: ApiKeyRecord, { keyRotations, clock }: KeyRotationRouteDeps) {
   const own = await keyRotations.find(key.limitId);
-  const ofAll = await keyRotations.find(key.accountId);
+  // Only operators end operators' keys, and owners and admins set the schedule of the account.
+  const ofAll = key.scopes.includes("admin:manage") ? undefined : await keyRotations.find(key.accountId);
   const isOwn = own !== undefined && own.everyDays <= (ofAll?.everyDays ?? Number.POSITIVE_INFINITY);
   const rotation = isOwn ? own : ofAll;
   const isEnding = key.revokedAt !== null;

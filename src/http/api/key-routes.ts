@@ -4,6 +4,7 @@ import { environments } from "../../domain/api-key.ts";
 import type { KeyRotationStore } from "../../domain/key-rotation.ts";
 import type { LimitStore } from "../../domain/limits/limits.ts";
 import {
+  type ApiKeyRecord,
   hasEnded,
   type KeyChain,
   type KeyStore,
@@ -91,7 +92,8 @@ const create = endpoint("POST", "/v1/keys", {
   response: { description: "The new key.", json: createdKeyShape },
   showsSecret: true,
   async answer({ deps, principal, body, origin }) {
-    const { record, key, event } = createKey(principal, body, { pepper: deps.pepper, origin });
+    const maker = await withoutDueEnds(principal, deps);
+    const { record, key, event } = createKey(maker, body, { pepper: deps.pepper, origin });
     await deps.throttle.require("change", principal);
     await deps.keys.insertKey(record, event);
     return { ...toWire(record, principal.keys, event.at), key };
@@ -131,7 +133,7 @@ const update = endpoint("PATCH", "/v1/keys/:id", {
   response: { description: "The key's record.", json: keyShape },
   async answer({ deps, principal, id, body, origin }) {
     const chain = await find({ deps, principal, id });
-    const change = updateKey(principal, chain, body, origin);
+    const change = updateKey(await withoutDueEnds(principal, deps), chain, body, origin);
     if (change) await deps.throttle.require("change", principal);
     return write(chain, change, deps);
   },
@@ -246,6 +248,20 @@ function revocationOf(principal: Principal, chain: KeyChain, origin: Origin): Ke
     if (error instanceof GatewayError && error.code === "permission_denied") return "denied";
     throw error;
   }
+}
+
+/**
+ * Returns the principal without the ends of due rotations, because the keys that it makes pass to the successor. If no
+ * successor is fetched, they still end with their maker.
+ */
+async function withoutDueEnds(principal: Principal, { keys, keyRotations }: KeyRouteDeps): Promise<Principal> {
+  if (principal.keys.every(({ revokedAt }) => revokedAt === null)) return principal;
+  const chain = await keys.findChainById(principal.keys[0].id);
+  if (!chain) return principal;
+  const [first, ...makers] = chain.keys;
+  const lasting = async (key: ApiKeyRecord) =>
+    key.revokedAt !== null && (await keyRotations.isDue(key.id)) ? { ...key, revokedAt: null } : key;
+  return { ...principal, keys: [await lasting(first), ...(await Promise.all(makers.map(lasting)))] };
 }
 
 async function find({ deps, principal, id }: Named<KeyRouteDeps>): Promise<KeyChain> {

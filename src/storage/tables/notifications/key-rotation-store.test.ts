@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { onEachDatabase, type TestDatabase } from "../../../../tests/support/databases.ts";
 import { keyRecordFor } from "../../../../tests/support/principal.ts";
 import type { AuditEvent } from "../../../domain/audit.ts";
+import type { ApiKeyRecord } from "../../../domain/principal.ts";
 import { SqlAccountStore } from "../account-store.ts";
 import { SqlKeyStore } from "../key-store.ts";
 import { SqlKeyRotationStore } from "./key-rotation-store.ts";
@@ -29,8 +30,9 @@ onEachDatabase((databases) => {
     ...{ id: `audit_${Bun.randomUUIDv7()}`, at: now, action: "key.rotation_due", actor: { type: "system" } },
     ...{ accountId, targetId: "key_1", clientAddress: null, requestId: null, detail: {} },
   });
-  const record = (id: string) => keyRecordFor({ id, accountId, limitId: id, digest: `d-${id}` });
-  const add = (id: string) => keys.insertKey(record(id), event());
+  const record = (id: string, more: Partial<ApiKeyRecord> = {}) =>
+    keyRecordFor({ id, accountId, limitId: id, digest: `d-${id}`, ...more });
+  const add = (id: string, more: Partial<ApiKeyRecord> = {}) => keys.insertKey(record(id, more), event());
   const surveyed = async () => (await new SqlKeySurvey(opened.db).page("", now)).keys;
 
   test("applies the schedule of the key or of its account, whichever has fewer days", async () => {
@@ -48,6 +50,23 @@ onEachDatabase((databases) => {
     await rotations.set("key_1", undefined, event());
     expect(await rotations.find("key_1")).toBeUndefined();
     expect((await surveyed()).map(({ everyDays }) => everyDays)).toEqual([null, 365]);
+  });
+
+  test("applies the key's own schedule if that of its account has as many days", async () => {
+    await add("key_1");
+    await rotations.set(accountId, { everyDays: 90, overlapSeconds: 7_200 }, event());
+    await rotations.set("key_1", { everyDays: 90, overlapSeconds: 3_600 }, event());
+    expect(await surveyed()).toMatchObject([{ everyDays: 90, overlapSeconds: 3_600 }]);
+  });
+
+  test("rotates an operator's key only by its own schedule, and not by that of the account", async () => {
+    await add("key_1", { scopes: ["chat:write", "admin:manage"] });
+    await rotations.set(accountId, { everyDays: 1, overlapSeconds: 3_600 }, event());
+    expect(await surveyed()).toMatchObject([{ everyDays: null, overlapSeconds: null }]);
+    expect(await rotations.begin("key_1", endsAt, event())).toBe(false);
+    await rotations.set("key_1", { everyDays: 30, overlapSeconds: 7_200 }, event());
+    expect(await surveyed()).toMatchObject([{ everyDays: 30, overlapSeconds: 7_200 }]);
+    expect(await rotations.begin("key_1", endsAt, event())).toBe(true);
   });
 
   test("begins a rotation once, however many processes try at the same time", async () => {

@@ -18,10 +18,7 @@ export class SqlKeyRotationStore implements KeyRotationStore {
   }
 
   find(subject: string): Promise<KeyRotation | undefined> {
-    const db = this.#db;
-    return available(
-      rotations.first(db`SELECT ${db.unsafe(rotations.list)} FROM key_rotations WHERE subject = ${subject}`),
-    );
+    return available(findRotation(this.#db, subject));
   }
 
   set(subject: string, rotation: KeyRotation | undefined, event: AuditEvent): Promise<void> {
@@ -38,6 +35,9 @@ export class SqlKeyRotationStore implements KeyRotationStore {
       if (!key || key.revokedAt !== null || keyStatus(key, event.at) !== "active") {
         return { result: false, changed: false };
       }
+      if (key.scopes.includes("admin:manage") && !(await findRotation(tx, key.limitId))) {
+        return { result: false, changed: false };
+      }
       await tx`UPDATE api_keys SET revoked_at = ${endsAt} WHERE id = ${keyId}`;
       await tx`DELETE FROM due_rotations WHERE ends_at < ${event.at}`;
       await tx`INSERT INTO due_rotations ${tx({ key_id: keyId, ends_at: endsAt })}`;
@@ -49,4 +49,8 @@ export class SqlKeyRotationStore implements KeyRotationStore {
     const found = await available(this.#db`SELECT 1 AS due FROM due_rotations WHERE key_id = ${keyId}`);
     return found.length > 0;
   }
+}
+
+function findRotation(db: Database, subject: string): Promise<KeyRotation | undefined> {
+  return rotations.first(db`SELECT ${db.unsafe(rotations.list)} FROM key_rotations WHERE subject = ${subject}`);
 }

@@ -41,7 +41,9 @@ export class SqlKeySurvey implements KeySurvey {
     const found = await available(
       rows.all(db`
         SELECT ${db.unsafe(rows.list)} FROM api_keys LEFT JOIN key_rotations ON suspended_by IS NULL AND subject = (
-          SELECT subject FROM key_rotations WHERE subject IN (limit_id, account_id) ORDER BY every_days, subject LIMIT 1)
+          SELECT subject FROM key_rotations
+          WHERE subject = limit_id OR (subject = account_id AND scopes NOT LIKE '%admin:manage%')
+          ORDER BY every_days, CASE WHEN subject = limit_id THEN 0 ELSE 1 END LIMIT 1)
         WHERE id > ${after === "" ? "key_" : after} AND id < ${"key`"} ORDER BY id LIMIT ${atOnce}`),
     );
     const isOn = ({ revoked, revokedAt, expiresAt }: Row) =>
