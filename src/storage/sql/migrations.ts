@@ -1067,4 +1067,9 @@ const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX apps_suspended ON apps (id) WHERE suspended_by IS NOT NULL`,
     `CREATE INDEX outside_clients_suspended ON outside_clients (id) WHERE suspended_by IS NOT NULL`,
   ],
+  [
+    // The grant of an app that ended last: its spending cap holds for the next one.
+    `CREATE INDEX api_keys_ended_grants ON api_keys (person_id, app_id, account_id, environment, revoked_at, id)
+      WHERE kind = 'grant' AND revoked = 1`,
+  ],
 ];

@@ -75,13 +75,23 @@ export async function addGrant(
   return ending.length > 0 || limited > 1 ? true : "added";
 }
 
-/** Gives a new grant the budget of the person's other grants for the app, and their quotas unless it has its own. */
+/**
+ * Gives a new grant the budget of the person's other grants for the app, and their quotas unless it has its own. Without
+ * a current grant, the one that ended last counts, because an app ends its grants itself.
+ */
 async function bounded(tx: Database, grant: ApiKeyRecord): Promise<ApiKeyRecord> {
-  const other = await apiKeys.first(tx`
-    SELECT * FROM api_keys
-    WHERE ${isFor(tx, grant)} AND environment = ${grant.environment} AND kind = 'grant' AND revoked = 0 AND quotas <> '[]'
-    ORDER BY created_at DESC, id DESC LIMIT 1`);
-  if (!other) return grant;
+  const { environment } = grant;
+  const current = await apiKeys.all(tx`
+    SELECT * FROM api_keys WHERE ${isFor(tx, grant)} AND kind = 'grant' AND revoked = 0 ORDER BY created_at, id`);
+  const live = current.filter((one) => one.environment === environment);
+  const other =
+    live.length > 0
+      ? live.findLast(({ quotas }) => quotas.length > 0)
+      : await apiKeys.first(tx`
+          SELECT * FROM api_keys
+          WHERE ${isFor(tx, grant)} AND environment = ${environment} AND kind = 'grant' AND revoked = 1
+          ORDER BY revoked_at DESC, id DESC LIMIT 1`);
+  if (!other || other.quotas.length === 0) return grant;
   return { ...grant, quotas: grant.quotas.length > 0 ? grant.quotas : other.quotas, limitId: other.limitId };
 }
 

@@ -379,7 +379,11 @@ onEachDatabase((databases) => {
       await addGrant(explained(db, plans), issued("grt_1"), event());
       expect(await readLiveGrants(explained(db, plans), "usr_1", now)).toHaveLength(1);
       const reads = [...plans].filter((step) => /(?:api_keys|\bg) USING INDEX/.test(step));
-      expect(reads.filter((step) => !step.includes("api_keys_live_grants (person_id=?"))).toEqual([]);
+      const isBounded = (step: string) =>
+        step.includes("api_keys_live_grants (person_id=?") ||
+        step.includes("api_keys_ended_grants (person_id=? AND app_id=? AND account_id=? AND environment=?)");
+      expect(reads.filter((step) => !isBounded(step))).toEqual([]);
+      expect([...plans].filter((step) => step.includes("TEMP B-TREE") && step.includes("LAST"))).toEqual([]);
       expect(reads.length).toBeGreaterThan(0);
     });
 
@@ -499,6 +503,32 @@ onEachDatabase((databases) => {
     const limitOf = async (id: string) => (await keys.findChainById(id))?.keys[0].limitId;
     expect(await limitOf("grt_2")).toBe((await limitOf("grt_1")) ?? "");
     expect(await limitOf("grt_3")).toBe("grt_3");
+  });
+
+  test("keeps the cap and the budget of an app that ends its grants and asks again", async () => {
+    const limitsOf = async (id: string) => {
+      const key = (await keys.findChainById(id))?.keys[0];
+      return { quotas: key?.quotas, limitId: key?.limitId };
+    };
+    const of = { personId: "usr_1", appId: "app_1", accountId };
+    const quotas = [{ per: "month", usd: 5 }] as never;
+    await redeemed("grt_1");
+    await oauth.limitAllowedApp(of, { quotas }, event("grant.limited"));
+    const capped = await limitsOf("grt_1");
+    await oauth.revokeGrant("grt_1", event("grant.revoked", now + 1));
+    await redeemed("grt_2", { createdAt: now + 2 });
+    expect(await limitsOf("grt_2")).toEqual(capped);
+    await oauth.revokeGrant("grt_2", event("grant.revoked", now + 3));
+    const raised = [{ per: "month", usd: 9 }] as never;
+    await redeemed("grt_3", { createdAt: now + 4, quotas: raised });
+    expect(await limitsOf("grt_3")).toEqual({ ...capped, quotas: raised });
+    // A cap that the person removed does not come back.
+    await oauth.limitAllowedApp(of, { quotas: [] }, event("grant.limited"));
+    await redeemed("grt_4", { createdAt: now + 5 });
+    expect((await limitsOf("grt_4")).quotas).toEqual([]);
+    for (const id of ["grt_3", "grt_4"]) await oauth.revokeGrant(id, event("grant.revoked", now + 6));
+    await redeemed("grt_5", { createdAt: now + 7 });
+    expect((await limitsOf("grt_5")).quotas).toEqual([]);
   });
 
   test("limits a grant to the app's present tools, whatever was allowed", async () => {
