@@ -45,6 +45,17 @@ test("removes credentials and the prompt from a reason, and bounds its length", 
   expect(reasonOf(" \n ")).toBeNull();
 });
 
+test("returns only known phrases of a message, whatever the request's own trail keeps", () => {
+  const writer = new TrailWriter(decodedRequest({ messages: [] }), 0);
+  const add = (said: string) => writer.add({ deployment, model: "m", result: "refused", said }, 1);
+  expect(add("gpu-1: CUDA out of memory for the patient")).toBe("CUDA out of memory …");
+  expect(add("The patient has a fever")).toBeNull();
+  expect(writer.trail.map(({ reason }) => reason)).toEqual([
+    "CUDA out of memory for the patient",
+    "The patient has a fever",
+  ]);
+});
+
 test("omits the model server's message if the request is too large to compare with it", () => {
   const reason = reasonOf("something that the prompt may have", "x".repeat(70_000));
   expect(reason).toStartWith("Not shown: the request is too large");

@@ -6,6 +6,7 @@ import { maxCompared, withoutEcho } from "../base/text/echo.ts";
 import type { Engine } from "../domain/models/engine.ts";
 import type { Deployment } from "../domain/models/model.ts";
 import { redactCredentials } from "../domain/redaction.ts";
+import { publicReason } from "../domain/usage/public-reason.ts";
 import {
   maxReasonLength,
   maxSteps,
@@ -50,7 +51,10 @@ export class TrailWriter {
     return this.#steps;
   }
 
-  /** Adds a step. Returns the model server's message in the step; null if there is none that may be shown. */
+  /**
+   * Adds a step. Returns the known phrases of the model server's message, for operators of all accounts; null without
+   * any.
+   */
   add({ deployment, model, result, sinceMs, status, said, reason }: Tried, nowMs: number): string | null {
     const beganMs = sinceMs ?? nowMs;
     // If the trail is full, the newest step replaces the last one.
@@ -68,7 +72,7 @@ export class TrailWriter {
       durationMs: Math.max(0, nowMs - beganMs),
       ...leftOut,
     });
-    return message === tooLarge ? null : message;
+    return publicReason(message);
   }
 
   /** Adds the findings of guardrails: the rules and counts, never the text. */

@@ -23,7 +23,7 @@ const members = {
     .object({
       cause: z.enum(attemptCauses),
       status: z.int().nullable().describe("HTTP status. null without an HTTP answer."),
-      message: z.string().nullable().describe("Message of the server, without text of the request."),
+      message: z.string().nullable().describe("Known phrases of the server's message. null if it has none."),
       at: unixSeconds,
     })
     .nullable()

@@ -21,7 +21,7 @@ const error = (status: number, message: string): Script => {
 };
 /** How a server fails: what it answers, the cause, the status, and what operators see of its message. */
 const faults: readonly [Script, cause: string, status: number | null, message: string | RegExp | null][] = [
-  [error(500, `CUDA out of memory at ${canary}`), "server_error", 500, "CUDA out of memory at […]"],
+  [error(500, `CUDA out of memory at ${canary}`), "server_error", 500, "CUDA out of memory …"],
   [error(401, "Incorrect API key"), "authentication", 401, "Incorrect API key"],
   [error(429, "Slow down"), "rate_limit", 429, "Slow down"],
   [

@@ -4123,7 +4123,7 @@ export interface AttemptHealth {
      */
     status: number | null;
     /**
-     * Message of the server, without text of the request.
+     * Known phrases of the server's message. null if it has none.
      */
     message: string | null;
     /**
@@ -9272,7 +9272,7 @@ export interface UpstreamAttemptHealth {
      */
     status: number | null;
     /**
-     * Message of the server, without text of the request.
+     * Known phrases of the server's message. null if it has none.
      */
     message: string | null;
     /**

@@ -47,7 +47,7 @@ export interface AttemptFailure {
   cause: AttemptCause;
   /** HTTP status. Null without an HTTP answer. */
   status: number | null;
-  /** The server's message for operators, without text of the request. Null if there is none. */
+  /** The known phrases of the server's message. Null if there is none. */
   message: string | null;
   /** Unix seconds. */
   at: number;

@@ -130,7 +130,7 @@ export interface Sender {
   attempted(deployment: Deployment, error: unknown, cause?: AttemptCause): void;
   /**
    * Called when an attempt ended without an answer, with its entry for the trail (the log of attempts). Returns the
-   * engine's message for operators, without text of the request.
+   * known phrases of the engine's message, for operators of all accounts.
    */
   tried(step: Tried): string | null;
 }
