@@ -51,10 +51,14 @@ export class SecretReader {
     for (const name of this.#held.keys()) if (!names.has(name)) this.#held.delete(name);
   }
 
-  /** Runs one poll at a time: a second call gets the result of the running one, unless all secrets are to be read. */
+  /**
+   * Runs one poll at a time. Only the call that began a poll gets its changes, so that each change is handled once. A
+   * call during a poll finds nothing, or waits if all secrets are to be read.
+   */
   async poll(now: boolean): Promise<{ changed: Set<string>; turned: SecretState[] }> {
-    if (now) await this.#polling;
-    this.#polling ??= this.#pollOnce(now).finally(() => {
+    if (this.#polling && !now) return { changed: new Set(), turned: [] };
+    while (this.#polling) await this.#polling;
+    this.#polling = this.#pollOnce(now).finally(() => {
       this.#polling = undefined;
     });
     return await this.#polling;

@@ -267,6 +267,15 @@ describe("secrets in Vault", () => {
     expect((await reload()).upstreams[0]?.apiKey).toBe("sk-vault-two");
   });
 
+  test("reports a change once, although polls are begun while Vault is awaited", async () => {
+    const { load, secrets } = opened(appRole);
+    await load();
+    vault.put("secret/data/openai", { api_key: "sk-vault-two" });
+    clock.advance(400_000);
+    const polls = await Promise.all([secrets.poll(), secrets.poll(), secrets.poll()]);
+    expect(polls.flatMap(({ file }) => file)).toEqual([name]);
+  });
+
   test("keeps the last value while Vault is sealed, refuses or is away, and reports its age", async () => {
     const { load, reload, secrets } = opened(appRole);
     await load();
