@@ -23,7 +23,7 @@ const suspensions = {
 } as const;
 export type Suspension = keyof typeof suspensions;
 
-/** Returns what the client learns of a fault of its genuine credential; undefined for the message that tells nothing. */
+/** Returns the reason to show for a suspended credential; undefined for any other fault, of which clients learn nothing. */
 export function suspensionReason(fault: string): string | undefined {
   return Object.entries(suspensions).find(([name]) => name === fault)?.[1];
 }

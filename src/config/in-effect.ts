@@ -38,7 +38,7 @@ export interface Setting {
 export interface FileDifference {
   /** The path of the key, such as `models[0].price.input`. */
   path: string;
-  /** The redacted values. Null if there is none. */
+  /** The redacted value in use, and that of the file below. Null means that the key is not set. */
   in_effect: unknown;
   in_file: unknown;
   needs_restart: boolean;

@@ -4,12 +4,15 @@ import type { AuditEvent } from "./audit.ts";
 export interface KeyRotation {
   /** Days from the creation of a key until its rotation is due. */
   everyDays: number;
-  /** Seconds from then on for which the old key still works. */
+  /** Seconds for which the old key still works after its rotation is due. */
   overlapSeconds: number;
 }
 
 export interface KeyRotationStore {
-  /** `subject`: the limit id of a key, which its successors share, or the id of an account. */
+  /**
+   * Returns the schedule of a key or an account. `subject` is the limit id that a key shares with its successors, or the
+   * id of the account.
+   */
   find(subject: string): Promise<KeyRotation | undefined>;
   /** Sets or, with undefined, removes a schedule, and writes the audit event. */
   set(subject: string, rotation: KeyRotation | undefined, event: AuditEvent): Promise<void>;

@@ -111,7 +111,7 @@ export function sizeOf(
   const { promptTokens, maxCompletionTokens, width, stream } = request;
   const isLimitable = request.dialect.task === undefined;
   const limitHolds = request.limitHolds && !usageDoubts.ignoresLimits(model, request.dialect);
-  // One literal: a spread would cost a copy for each request.
+  // The object is one literal, because a spread would cost a copy for each request.
   return {
     model,
     promptTokens,

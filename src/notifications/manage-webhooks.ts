@@ -43,7 +43,7 @@ export interface WebhooksOptions {
 /** Members of a webhook in a request. A member that is left out stays unchanged. */
 export interface WebhookRequest {
   url?: string | undefined;
-  /** Only for a new webhook. Default: `standard`. */
+  /** The format of the body, which only a new webhook gets. Default: `standard`. */
   format?: WebhookFormat | null | undefined;
   /** The integration key of PagerDuty, only for a new webhook of that format. */
   routing_key?: string | null | undefined;

@@ -50,7 +50,7 @@ export function watchConfigFile({ config, server, log, secrets, reloaded }: Watc
     }
   };
   let reloading = Promise.resolve();
-  // One reload at a time, so that no older value of a secret comes after a newer one.
+  // Reloads run one at a time, so that no older value of a secret comes after a newer one.
   const reload = () => {
     reloading = reloading.then(reloadOnce);
   };

@@ -63,7 +63,7 @@ export class SecretValues {
   /** A file that is refused may refer to secrets that nobody uses. */
   readonly #isUsed = ({ name }: SecretState) => Object.values(this.#used).some((names) => names.includes(name));
 
-  /** All values that must not appear in a log: those in use, those before, and the credentials for Vault. */
+  /** The values that must not appear in a log: those in use, those before, and the credentials for Vault. */
   get values(): readonly string[] {
     return this.#reader?.values ?? [];
   }

@@ -149,7 +149,7 @@ export class Vault {
       throw new VaultError("no sign-in for Vault is configured", fix);
     }
     this.#remember(text);
-    // A token tells its lease when it is renewed. One without a lease refuses, and is used as it is.
+    // The renewal returns the lease. Vault refuses to renew a token without a lease, so such a token is used as it is.
     const answer = await this.#ask("POST", "auth/token/renew-self", { token: text, body: {} });
     if (answer.status >= 500) throw faultOf(answer.status, "renewing its token");
     if (answer.status === 200) return this.#tokenOf(answer, text);

@@ -13,7 +13,7 @@ export interface RequestOwner {
 }
 
 export interface RequestFilter extends Omit<RequestOwner, "accountId"> {
-  /** Null for all accounts, which only operators see. */
+  /** The account whose requests are read. Null reads those of all accounts, for operators. */
   accountId: string | null;
   keyId?: string;
   /** A model server that the request was sent to. */
@@ -49,6 +49,6 @@ export interface RequestPage {
 
 export interface RequestLog {
   list(filter: RequestFilter, page: { after: RequestPosition | undefined; limit: number }): Promise<RequestPage>;
-  /** `owner` null: any account and environment, for operators. */
+  /** Finds a request. Without an owner, it may be of any account and environment, for operators. */
   find(owner: RequestOwner | null, requestId: string): Promise<UsageRecord | undefined>;
 }

@@ -33,7 +33,7 @@ export interface DeploymentStatus {
   /** Number of requests that the engine takes at once; null before the first request if unknown. */
   concurrency: number | null;
   speed: Omit<Speed, "model" | "upstream"> | undefined;
-  /** For operators only. */
+  /** The attempts at the deployment, which only operators see. */
   attempts: ReturnType<typeof attemptsToWire>;
 }
 

@@ -25,7 +25,7 @@ const maxReports = 200;
 const maxNamed = 20;
 
 export class UpstreamHealths {
-  /** Called when this process begins or ceases to see an upstream or one of its models fail, or sees another cause. */
+  /** Called when an upstream or one of its models begins or ceases to fail at this process, or fails for another cause. */
   onChange: (() => void) | undefined;
   readonly #options: UpstreamHealthsOptions;
   /** The upstreams that fail, as this process saw them last. `kind` is the cause with the models. */
@@ -139,7 +139,7 @@ export class UpstreamHealths {
     if (isChanged) this.onChange?.();
   }
 
-  /** Without the server's message, which is not for the log. */
+  /** Returns the fields of a log line, without the server's message, which must not be logged. */
   #fields(engine: Engine, { models, ...whole }: UpstreamHealth) {
     const [first] = models;
     const { attempts, failed, last } = first === undefined ? whole : this.ofModel(engine, first);

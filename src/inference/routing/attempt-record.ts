@@ -8,7 +8,7 @@ import {
 
 const slotMs = 10_000;
 const slots = (attemptWindowSeconds * 1000) / slotMs;
-/** Consecutive failures after which the state is failing, and the time after which fewer are enough. */
+/** The server fails after this many consecutive failures, or after fewer that last for `failingMs`. */
 const fewestFailures = 5;
 const failingMs = 10_000;
 /** Time without attempts after which the state of a server is unknown. */
@@ -72,8 +72,8 @@ export class AttemptRecord {
   }
 
   /**
-   * A single failure is not enough, unless others came shortly before the last success: the server then rests for so
-   * long that no further request may fail soon.
+   * Reports whether the server fails. A single failure counts only with earlier ones in the window, because a server that
+   * rests after failures gets no second request soon.
    */
   isFailing(nowMs: number): boolean {
     if (!this.isDoubted(nowMs)) this.#isFailing = false;

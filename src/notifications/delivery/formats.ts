@@ -17,7 +17,7 @@ const beginnings: Partial<Record<NotificationType, NotificationType>> = {
   "node.back": "node.away",
 };
 const incidents: ReadonlySet<NotificationType | undefined> = new Set(Object.values(beginnings));
-/** Seconds after which Alertmanager ends an alert by itself: of an incident, and of an event without an end. */
+/** Seconds after which Alertmanager ends an alert by itself. An incident usually ends by its second event before. */
 const [incidentSeconds, eventSeconds] = [7 * 86_400, 3_600];
 /** The maximum length of a summary at PagerDuty. */
 const maxSummary = 1_024;
@@ -32,7 +32,7 @@ export function bodyIn(format: WebhookFormat, notice: Notification, options: Bod
   return JSON.stringify({ type, timestamp: timeOf(at), data });
 }
 
-/** Source: Slack, "Sending messages using incoming webhooks" and "Formatting text". */
+/** Writes a Slack message. Source: Slack, "Sending messages using incoming webhooks" and "Formatting text". */
 function slackMessage(notice: Notification, { origin }: BodyOptions) {
   const { subject, text } = wordsOf(notice);
   return { text: `*${slackText(subject)}*\n${slackText(text)}\n<${origin}|Headrace>` };
@@ -43,7 +43,7 @@ function slackText(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
 
-/** Source: Microsoft, "Create incoming webhooks with Workflows" and the schema of Adaptive Cards 1.4. */
+/** Writes a Teams message. Source: Microsoft, "Create incoming webhooks with Workflows" and the schema of Adaptive Cards 1.4. */
 function teamsMessage(notice: Notification, { origin }: BodyOptions) {
   const { subject, text } = wordsOf(notice);
   const card = {
@@ -67,7 +67,7 @@ function plain(text: string): string {
   return text.replace(/[\\`*_[\]()#<>]/g, (mark) => `\\${mark}`);
 }
 
-/** Source: PagerDuty, "Send an Alert Event" of the Events API v2. */
+/** Writes a PagerDuty event. Source: PagerDuty, "Send an Alert Event" of the Events API v2. */
 function pagerDutyEvent(notice: Notification, { origin, routingKey }: BodyOptions) {
   const { subject, text } = wordsOf(notice);
   return {

@@ -72,7 +72,7 @@ export class Outages {
       return {
         subject,
         isOut: this.#failing.has(upstream),
-        // Sent again for another cause.
+        // The subject contains the cause, so that a new cause is reported again.
         began: (since) =>
           operatorTidings("upstream.failing", `${subject} ${cause}`, since, { upstream, ...figures, since }),
         // If the upstream only gets no more requests, nobody knows whether it works.

@@ -15,7 +15,10 @@ export type SuspendedCheck = (principal: Pick<Principal, "account" | "keys">) =>
 
 const retryMs = 500;
 
-/** Requests that began earlier are refused by authentication, so only later suspensions are in memory here. */
+/**
+ * Tracks the ids that were suspended since the process started, so that their running requests can be stopped.
+ * Authentication refuses the callers that were suspended before.
+ */
 export class Suspensions {
   readonly #options: SuspensionsOptions;
   readonly #listeners: ((ids: readonly string[]) => void)[] = [];
@@ -40,7 +43,7 @@ export class Suspensions {
     this.#listeners.length = 0;
   }
 
-  /** Call after any change of a credential. Looks are made one at a time; the last one begins after the last call. */
+  /** Reads the suspended ids again. Reads never overlap, and the last one begins after the last call. */
   changed(): void {
     this.#isStale = true;
     this.#looking ??= this.#look().finally(() => {

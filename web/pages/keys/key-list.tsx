@@ -1,4 +1,4 @@
-// All keys of an environment, with search, sorting, the creation of a key and the revocation of several.
+// Lists the keys of an environment, with search, sorting, the creation of a key and the revocation of several.
 import { Button, Checkbox, Code, Group, NativeSelect, Stack } from "@mantine/core";
 import { SearchIcon } from "@primer/octicons-react";
 import { useCallback, useState } from "react";

@@ -16,7 +16,7 @@ import { outcomeLooks, outcomes } from "./outcome.tsx";
 /** The filter parameters in the page's address. */
 export const noFilter = {
   ...{ model: "", key: "", app: "", tag: "", outcome: "", stream: "", ...anyTime },
-  // For operators: whose requests, and of all accounts one account or upstream.
+  // The filters of operators. `of` chooses one account or all accounts, which the rest narrows.
   ...{ of: "", account: "", upstream: "" },
 };
 const tagPattern = /^[A-Za-z0-9][\w.:@/=+-]{0,127}$/;

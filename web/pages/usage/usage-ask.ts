@@ -14,7 +14,7 @@ import { type MetricName, metrics } from "../../parts/usage/usage-metrics.ts";
 export const defaults = {
   ...{ range: "30d", from: "", to: "", bucket: "auto", group: "model", metric: "requests" },
   ...{ model: "", key: "", app: "", tag: "", rows: "groups", sort: "-requests" },
-  // For operators: whose usage, and of all accounts a part of it.
+  // The filters of operators. `of` chooses one account or all accounts, which the rest narrows.
   ...{ of: "", account: "", upstream: "", deployment: "", outcome: "" },
 };
 export type Said = Readonly<Record<keyof typeof defaults, string>>;

@@ -15,7 +15,7 @@ export function useAllAccounts(said: string): boolean {
   return isOperator && (said === "all" || (said !== "own" && isProduction));
 }
 
-/** Shown to operators only. */
+/** Lets an operator choose their own account or all accounts. Renders nothing for others. */
 export function AccountScope({ isAll, choose }: { isAll: boolean; choose(said: string): void }) {
   const { isOperator, session } = useSession();
   if (!isOperator) return null;

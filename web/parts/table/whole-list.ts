@@ -1,4 +1,4 @@
-// All rows of a paged list, sorted by the page: the server's lists have one order each.
+// Loads a whole list and sorts it in the browser, because the lists of the API have one order each.
 import { useMemo } from "react";
 import type { Query } from "../../api/client.ts";
 import { useWhole } from "../../api/whole-list.ts";

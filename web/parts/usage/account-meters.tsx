@@ -30,7 +30,7 @@ function RateMeter({ title, rate }: { title: string; rate: Rate }) {
 
 export function QuotaMeters({ quota }: { quota: AccountOverview["quota"] }) {
   const { tokens, spend, usage_of: usageOf } = quota;
-  // Without a limit a member sees their own figures, beside which the account's limit says nothing.
+  // A member who may not see the account's figures sees their own, so the label says whose they are.
   const whose = usageOf === "caller" ? "used by you" : "used, no limit";
   return (
     <Stack gap="sm">

@@ -40,7 +40,7 @@ export type Settings = Readonly<Record<string, unknown>>;
 /** An object as it is now. */
 export interface Current {
   id: string;
-  /** All settings, in the form of the API. */
+  /** The complete settings, in the form of the API. */
   settings: Settings;
   /** Values of secret settings by their path, such as `headers.authorization`. */
   secrets?: Settings;
@@ -80,9 +80,9 @@ export interface Kind<Spec> {
   secrets?(spec: Spec): Settings;
   /** True if the object has a secret of its own, which is shown at its creation alone. */
   hasSecret?: true;
-  /** True if objects are suspended and not deleted, and keep their external names. */
+  /** True if a removed document suspends the object instead of deleting it. The object keeps its external name. */
   isSuspended?: true;
-  /** Returns the objects, of keys only those with the marked ids. */
+  /** Returns the objects of this kind. Of keys, it returns only those with marked ids. */
   read(how: Reading): Promise<readonly Current[]>;
   /** Returns all settings that the document stands for, in the form of `Current`. Throws if the document is wrong. */
   complete(name: string, spec: Spec, how: Applying): Settings | Promise<Settings>;
