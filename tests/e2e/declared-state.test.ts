@@ -241,7 +241,7 @@ test("writes the secret of a new key once to its file, and replaces a lost key t
   const noted = await run("apply", "-f", path, "--yes");
   expect([noted.code, noted.stderr]).toEqual([
     0,
-    expect.stringContaining("The secret of key ci is not in its file here."),
+    expect.stringContaining("The file with the secret of key ci does not exist here."),
   ]);
   expect((await run("apply", "-f", path, "--yes", "--replace-lost")).stdout).toContain("~ replace key ci");
   const second = readFileSync(target, "utf8").trim();

@@ -5088,7 +5088,7 @@ export interface RequestList {
    */
   next: string | null;
   /**
-   * All requests that began later than this, in Unix seconds, have been read. null on the last page.
+   * Unix seconds. Requests that began later than this have all been read. null on the last page.
    */
   searched_to: number | null;
   /**
@@ -8539,7 +8539,7 @@ export interface AllRequestList {
    */
   next: string | null;
   /**
-   * All requests that began later than this, in Unix seconds, have been read. null on the last page.
+   * Unix seconds. Requests that began later than this have all been read. null on the last page.
    */
   searched_to: number | null;
   /**
@@ -13040,7 +13040,7 @@ export interface Apply {
    */
   digest: string;
   /**
-   * One entry for each document, then the deletions.
+   * The entries of the documents, then those of the deletions.
    */
   data: AppliedDocument[];
 }

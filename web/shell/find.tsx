@@ -94,7 +94,7 @@ function Search({ sections, close }: FindProps) {
       </div>
       {found.length === 0 && (
         <Text size="sm" c="dimmed" p="sm" role="status">
-          Nothing found. Requests are found by their whole id.
+          Nothing found. To find a request, paste its full id (req_…).
         </Text>
       )}
     </>

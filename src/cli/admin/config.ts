@@ -66,7 +66,7 @@ has its own configuration: with --base-url you choose the replica.`,
 const diffCommand = serverCommand({
   name: "diff",
   summary: "compare the file on the server's disk with the configuration in effect",
-  description: `Show what the configuration file on the server's disk has and the running server does not use: changes that need a restart, or a file that was refused. ${operatorNeeds}`,
+  description: `Show settings whose value in the configuration file on the server's disk is not in use: they need a restart, or the file was refused. ${operatorNeeds}`,
   options: { json: ["--json", "print the differences as the API gives them"] },
   examples: ["headrace config diff"],
   help: ["Exit code 2 if there are differences or the file has errors, 0 if there are none."],
@@ -110,7 +110,11 @@ const validateCommand = command({
       const { found, path } = config.file;
       const counts = `${config.upstreams.length} upstreams, ${config.models.length} models, ${config.tiers.length} tiers`;
       const show = () => {
-        terminal.print(found ? `${path} is valid: ${counts}.` : `There is no ${path}, so defaults and variables hold.`);
+        terminal.print(
+          found
+            ? `${path} is valid: ${counts}.`
+            : `${path} does not exist. The server would use defaults and variables.`,
+        );
         for (const warning of config.warnings) terminal.note(`Warning: ${printable(warning)}.`);
       };
       return { json: { valid: true, file: path, problems: [], warnings: config.warnings }, show };
@@ -132,7 +136,7 @@ export const configCommand = command({
   description: "Show the configuration of a running server, compare it with the file, and check a file before use.",
   examples: [
     "headrace config show                      what the server uses, and where each value comes from",
-    "headrace config diff                      what the file has and the server does not use",
+    "headrace config diff                      settings whose value in the file is not in use",
     "headrace config validate new.yaml         errors with line, column and remedy",
   ],
   commands: [showCommand, diffCommand, validateCommand],

@@ -71,7 +71,7 @@ const tierPath = (name: string) => `/admin/tiers/${encodeURIComponent(name)}`;
 const setCommand = serverCommand({
   name: "set",
   summary: "create a tier, or change its limits",
-  description: `Create a tier, or change it. Limits that you leave out stay, or are no limit for a new tier. ${operatorNeeds}`,
+  description: `Create a tier, or change it. An existing tier keeps the limits that you leave out. A new tier is unlimited where you give no limit. ${operatorNeeds}`,
   arguments: [tierArgument],
   options: {
     ...byName(amounts, (amount) => {

@@ -74,7 +74,7 @@ run it again: it goes on with what is left.`,
     for (const { kind, name } of given.replaceLost ? [] : secrets.lost()) {
       if (plan.data.some((one) => one.kind === kind && one.name === name && one.action === "create")) continue;
       terminal.note(
-        `The secret of ${kind} ${printable(name)} is not in its file here. If nobody has it: --replace-lost.`,
+        `The file with the secret of ${kind} ${printable(name)} does not exist here. If the secret is lost, run again with --replace-lost.`,
       );
     }
     if (given.plan || changed.length === 0) return { json: plan, show: () => printPlan(terminal, plan.data) };

@@ -3,9 +3,9 @@ import { z } from "zod";
 import { CliError, exitCodes } from "../terminal/terminal.ts";
 
 export const ownerOptions = {
-  allAccounts: ["--all-accounts", "of all accounts; needs a key with the scope admin:manage"],
-  account: ["--account <id>", "with --all-accounts: only this account"],
-  person: ["--person <id>", "with --all-accounts: only what this person did"],
+  allAccounts: ["--all-accounts", "show all accounts; needs a key with the scope admin:manage"],
+  account: ["--account <id>", "with --all-accounts: show one account"],
+  person: ["--person <id>", "with --all-accounts: show one person"],
 } as const;
 
 interface Asked {

@@ -40,8 +40,8 @@ export const topCommand = serverCommand({
   description:
     "Show the spend, the busiest keys and the slowest models of the last five minutes, renewed every two seconds on a terminal until Ctrl-C. Needs a key with the scope admin:manage.",
   options: {
-    allAccounts: ["--all-accounts", "of all accounts, not only of the key's own"],
-    account: ["--account <id>", "of this account"],
+    allAccounts: ["--all-accounts", "show all accounts instead of the key's own"],
+    account: ["--account <id>", "show one account"],
     once: ["--once", "print once and end, as without a terminal"],
     json: ["--json", "print the rows by minute, key and model as the API gives them, once"],
   },

@@ -111,7 +111,7 @@ export const appliedShape = z
     object: z.literal("apply"),
     managed_by: z.string(),
     digest: z.string().describe("Digest of the changes."),
-    data: z.array(appliedDocument).describe("One entry for each document, then the deletions."),
+    data: z.array(appliedDocument).describe("The entries of the documents, then those of the deletions."),
   })
   .meta({ id: "Apply" });
 

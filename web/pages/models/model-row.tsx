@@ -42,7 +42,9 @@ export const ModelRow = memo(function ModelRow({ model, managed, isHere, show }:
             <Tag key={use}>{abilityNames[use]}</Tag>
           ))}
           {known.length === 0 && (
-            <SmallNote>{guess ? `${abilityNames[guess]}, assumed` : "Abilities unknown"}</SmallNote>
+            <SmallNote>
+              {guess ? `Probably ${abilityNames[guess].toLowerCase()} (not declared)` : "Abilities unknown"}
+            </SmallNote>
           )}
           <SmallNote className="numeric">
             {context_length === undefined ? "Context unknown" : `${count(context_length)} tokens of context`}

@@ -63,7 +63,7 @@ export function SettingsPanel({ settings, isChat, change }: SettingsPanelProps) 
       {isChat && (
         <MultiChoice
           label="Tools"
-          description="The model calls these tools without asking you, also if they change something."
+          description="The model calls these tools without asking, even tools that change data."
           placeholder={tools.length === 0 ? "None" : ""}
           data={choices}
           value={tools}

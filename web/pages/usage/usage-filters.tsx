@@ -123,7 +123,7 @@ function Grouping({ asked: { isAll, groupBy }, change }: Pick<UsageFiltersProps,
       </Chip.Group>
       {isManager && !isAll && (
         <SmallNote>
-          By person: see <TextLink href="/statements?by=person">Statements</TextLink>
+          For usage by person, open <TextLink href="/statements?by=person">Statements</TextLink>.
         </SmallNote>
       )}
     </Group>

@@ -49,7 +49,7 @@ export function UsagePage() {
   return (
     <Page
       title="Usage"
-      about={`Usage of ${isAll ? "all accounts by account, model, key, app, upstream and outcome" : "the account by model, key, app, tag and environment"}. You can share this page's URL.`}
+      about={`Usage of ${isAll ? "all accounts, grouped as you choose" : "the account by model, key, app, tag and environment"}. You can share this page's URL.`}
       actions={
         <>
           <AccountScope

@@ -20,7 +20,7 @@ export const ofAccount: WebhookKind = {
 
 export const ofOperators: WebhookKind = {
   path: "/v1/admin/webhooks",
-  urlHint: "An https address on the public internet, or one in the networks of webhook_networks",
+  urlHint: "An https address on the public internet, or an address that webhook_networks allows",
   types: [
     ...(["upstream.failing", "upstream.recovered", "upstream.down", "upstream.up"] as const),
     ...(["node.away", "node.back", "tool.changed", "errors.rate"] as const),

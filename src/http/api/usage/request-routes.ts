@@ -45,7 +45,7 @@ export const requestListShape = z.object({
     .describe("Send it as `cursor` to get the next page. null on the last page. Earlier pages may be empty."),
   searched_to: unixSeconds
     .nullable()
-    .describe("All requests that began later than this, in Unix seconds, have been read. null on the last page."),
+    .describe("Unix seconds. Requests that began later than this have all been read. null on the last page."),
   kept_since: unixSeconds
     .optional()
     .describe("Start of the stored requests in Unix seconds, if the requested time begins earlier."),
