@@ -116,7 +116,7 @@ function DeploymentLine({ deployment, of }: { deployment: DeploymentStatus; of: 
         {waiting > 0 && <SmallNote>{lineWords(deployment)}</SmallNote>}
       </div>
       <Speed deployment={deployment} />
-      {attempts?.failing && <SmallNote className="model-failure">{attempts.summary}</SmallNote>}
+      {attempts?.failing && <SmallNote className="model-note">{attempts.summary}</SmallNote>}
     </li>
   );
 }
@@ -136,23 +136,22 @@ function Speed({ deployment }: { deployment: DeploymentStatus }) {
   if (tokens_per_second === null && first_token_ms === null) {
     return <SmallNote>No speed measured yet</SmallNote>;
   }
+  const mean = first_token_ms === null ? null : `${duration(first_token_ms)} on average`;
+  const firstToken = [mean, percentiles && percentileText(percentiles.first_token_ms)].filter(Boolean).join(", ");
   return (
-    <div>
-      {tokens_per_second !== null && (
-        <Text size="sm" className="numeric">
-          {perSecond(tokens_per_second)} tokens/s
-        </Text>
-      )}
-      {first_token_ms !== null && (
-        <SmallNote className="numeric">first token in {duration(first_token_ms)} on average</SmallNote>
-      )}
+    <>
+      <div>
+        {tokens_per_second !== null && (
+          <Text size="sm" className="numeric">
+            {perSecond(tokens_per_second)} tokens/s
+          </Text>
+        )}
+      </div>
+      {firstToken !== "" && <SmallNote className="model-note">First token: {firstToken}</SmallNote>}
       {percentiles && (
-        <>
-          <SmallNote className="numeric">{percentileText(percentiles.first_token_ms)}</SmallNote>
-          <SmallNote className="numeric">whole answer: {percentileText(percentiles.total_ms)}</SmallNote>
-        </>
+        <SmallNote className="model-note">Whole answer: {percentileText(percentiles.total_ms)}</SmallNote>
       )}
-    </div>
+    </>
   );
 }
 
