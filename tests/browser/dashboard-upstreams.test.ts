@@ -176,7 +176,7 @@ test("names a failing upstream with its last error on Overview, Models and Upstr
   await page.getByText(words).waitFor();
   await look(visitor, "models-failing");
   await visitor.go("/admin/upstreams");
-  await page.getByText("Failing", { exact: true }).waitFor();
+  await page.getByRole("row").filter({ hasText: words }).getByText("Failing", { exact: true }).waitFor();
   await page.getByText(words).waitFor();
   await look(visitor, "upstreams-failing");
   await page.getByRole("button", { name: "broken" }).click();

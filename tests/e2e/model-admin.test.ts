@@ -163,13 +163,22 @@ test("serves a new id with deployments and a fallback at once, shows where it ru
       ...{ object: "managed_model", id, source: "database", overrides_database: false, status: "ok" },
       ...settings,
       deployments: [
-        { upstream: "up", model: "upstream-model", weight: 3, state: "ok", process: null, listed: true },
-        { upstream: "spare", model: "mistyped", weight: 1, state: "ok", process: null, listed: false },
+        {
+          upstream: "up",
+          model: "upstream-model",
+          weight: 3,
+          state: "ok",
+          process: null,
+          listed: true,
+          attempts: null,
+        },
+        { upstream: "spare", model: "mistyped", weight: 1, state: "ok", process: null, listed: false, attempts: null },
       ],
       ...{
         settings: { ...settings, price_of: null, policies: null },
         created_at: expect.any(Number),
         overflow_spend: null,
+        shutdown_date: null,
       },
     },
   });
@@ -224,7 +233,6 @@ test("keeps an upstream's data where a declaration is silent, and restores it on
   // Nobody is let in whom the upstream keeps out.
   const wider = await admin("PATCH", "/models/upstream-model", { environments: ["live", "dev"] });
   expect(wider.body.environments).toEqual(["dev"]);
-  expect((await ask(server)).status).toBe(200);
   const listed = (await admin("GET", "/models")).body.data;
   expect(listed.map(({ id, source }: { id: string; source: string }) => [id, source])).toEqual([
     ["other", "upstream"],
@@ -232,6 +240,7 @@ test("keeps an upstream's data where a declaration is silent, and restores it on
   ]);
   await admin("DELETE", "/models/upstream-model");
   expect((await admin("GET", "/models/upstream-model")).body).toEqual(found);
+  expect((await ask(server)).status).toBe(200);
 });
 
 // hardening: L8

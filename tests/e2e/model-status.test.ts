@@ -52,7 +52,10 @@ models:
       environments: ["dev"],
       price: { input: 0.5, output: 1.5 },
       deployments: [
-        { ...own, ...idle, process: null, concurrency: null, first_token_ms: null, tokens_per_second: null },
+        {
+          ...{ ...own, ...idle, process: null, concurrency: null, attempts: null },
+          ...{ first_token_ms: null, tokens_per_second: null, percentiles: null },
+        },
       ],
     },
   ]);

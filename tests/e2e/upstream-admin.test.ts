@@ -108,7 +108,7 @@ test("serves an added upstream with the answer, and sends its key there alone", 
     },
     ...{ api: "openai", apis: ["chat"], names_apis: false, key_header: null, query: {} },
     ...{ cache_salt: false, priority: false, identifiers: null },
-    created_at: expect.any(Number),
+    ...{ attempts: null, created_at: expect.any(Number) },
   });
   expect(await modelIds(server)).toEqual(["upstream-model"]);
   expect((await ask(server)).status).toBe(200);

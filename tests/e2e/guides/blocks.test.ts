@@ -99,6 +99,7 @@ function shellFor(file: string): Shell {
 
 /** What stands in place of what a reader has from before. */
 async function prepare(shell: Shell, file: string): Promise<void> {
+  if (file === "docs/operating.md") writeFileSync(join(folderOf(file), "new.yaml"), "upstreams: []\n");
   if (file === "docs/command-line.md") writeFileSync(join(folderOf(file), "key.txt"), server.key);
   const needsAdmin = ["docs/upstreams.md", "docs/routing.md"].includes(file);
   const definition = blocksOf("docs/operating.md").find(({ text }) => text.startsWith("admin()"));
@@ -200,6 +201,20 @@ test.each(
   const names = [...block.text.matchAll(/\$\{(\w+)\}/g)].map(([, name = ""]) => [name, "smtps://smtp.example.com"]);
   const env = { HEADRACE_PUBLIC_URL: "https://ai.example.com", ...Object.fromEntries(names) };
   await readConfigFile({ path, env });
+});
+
+test("plans the documents of the guide to declared state", async () => {
+  const file = "docs/declared-state.md";
+  const shell = shellFor(file);
+  const documentsHere = blocks.filter((block) => block.file === file && block.language === "yaml");
+  expect(documentsHere.length).toBe(2);
+  // An upstream of this name is in the server's configuration file, which takes precedence.
+  const texts = documentsHere.map(({ text }) => text.replaceAll("vllm", "documented"));
+  mkdirSync(join(folderOf(file), "shop"), { recursive: true });
+  for (const [at, text] of texts.entries()) writeFileSync(join(folderOf(file), "shop", `${at}.yaml`), text);
+  const planned = await shell.run("VLLM_KEY=sk-x headrace apply --plan -f shop/", {});
+  expect([planned.code, planned.stderr]).toEqual([0, ""]);
+  expect(planned.stdout).toContain("Plan: 5 to create.");
 });
 
 /** A part of a file, with what it names and does not say itself. */
