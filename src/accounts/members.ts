@@ -84,6 +84,21 @@ export function changeMemberQuotas(
 }
 
 /**
+ * Throws `permission_denied` if the principal may not raise the limits of a member with this role, or of the account,
+ * for a time.
+ */
+export function requireMayRaise(
+  by: Principal,
+  { accountId, owner, role }: { accountId: string; owner: "member" | "account"; role: Role },
+): void {
+  const actorRole = actorRoleIn(by, accountId);
+  if (actorRole === "operator") return;
+  if (owner === "account") throw forbidden("Only operators raise the limits of an account.");
+  if (mayActOn(actorRole, role)) return;
+  throw forbidden("Only owners, and admins for members, raise the limits of somebody.");
+}
+
+/**
  * Returns the change of a member's tools; undefined if they are the same. Throws `permission_denied` if the principal
  * may not make the change.
  */

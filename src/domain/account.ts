@@ -3,6 +3,7 @@
 import type { Environment } from "./api-key.ts";
 import type { AuditEvent } from "./audit.ts";
 import type { AccountAmount, Amount, ByName } from "./limits/amounts.ts";
+import type { LimitRaise } from "./limits/limit-requests.ts";
 import type { QuotaRule } from "./limits/quota-rules.ts";
 import type { Priority } from "./models/policies/priority.ts";
 
@@ -39,6 +40,8 @@ export interface Account {
   status: "active" | "suspended";
   /** Amounts that replace those of the tier. Undefined means the tier's amount, null means no limit. */
   overrides: AccountOverrides;
+  /** Amounts that were granted for a time to the account and its members. Some may have ended. */
+  raises?: readonly LimitRaise[] | undefined;
   /** True if chat completions are stored when a request does not set `store`. */
   storeChats: boolean;
   /**

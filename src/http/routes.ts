@@ -9,6 +9,7 @@ import { adminCacheRoutes } from "./api/admin/cache-routes.ts";
 import { adminComparisonRoutes } from "./api/admin/comparison-routes.ts";
 import { declaredRoutes } from "./api/admin/declared/declared-routes.ts";
 import { adminKeyRoutes } from "./api/admin/key-routes.ts";
+import { adminLimitRequestRoutes } from "./api/admin/limit-request-routes.ts";
 import { adminModelProcessRoutes } from "./api/admin/model-process-routes.ts";
 import { adminModelRoutes } from "./api/admin/model-routes.ts";
 import { adminNodeRoutes } from "./api/admin/node-routes.ts";
@@ -40,6 +41,7 @@ import { appRoutes } from "./api/people/app-routes.ts";
 import { auditRoutes } from "./api/people/audit-routes.ts";
 import { authorizationRoutes } from "./api/people/authorization-routes.ts";
 import { invitationRoutes } from "./api/people/invitation-routes.ts";
+import { limitRequestRoutes } from "./api/people/limit-request-routes.ts";
 import { memberRoutes } from "./api/people/member-routes.ts";
 import { notificationRoutes } from "./api/people/notification-routes.ts";
 import { passkeyRoutes } from "./api/people/passkey-routes.ts";
@@ -100,6 +102,7 @@ const makers = [
   notificationRoutes,
   passkeyRoutes,
   memberRoutes,
+  limitRequestRoutes,
   invitationRoutes,
   toolConnectionRoutes,
   auditRoutes,
@@ -121,6 +124,7 @@ const makers = [
   adminSigningKeyRoutes,
   adminAppRoutes,
   adminPeopleRoutes,
+  adminLimitRequestRoutes,
   adminSystemRoutes,
   declaredRoutes,
   nodeRoutes,

@@ -2,6 +2,7 @@
 import { nanoOfUsd } from "../base/money.ts";
 import type { Account, Tier } from "../domain/account.ts";
 import type { Environment } from "../domain/api-key.ts";
+import { type LimitRaise, raisedRules, raisesOf } from "../domain/limits/limit-requests.ts";
 import type { CounterLocation, LimitGroup, LimitSet, Quota, RateLimit } from "../domain/limits/limits.ts";
 import { type QuotaRule, windowOf } from "../domain/limits/quota-rules.ts";
 import type { ApiKeyRecord, ChainKey, KeyChain, KeyStore } from "../domain/principal.ts";
@@ -23,6 +24,8 @@ export interface AccountLimits {
   readonly tokens: readonly RateLimit[];
   readonly quota: Quota;
   readonly windows: readonly Quota[];
+  /** Amounts granted for a time, of members too. */
+  readonly raises?: readonly LimitRaise[] | undefined;
 }
 
 /**
@@ -37,7 +40,9 @@ export class ChainLimits implements LimitSet {
 
   constructor(ofAccount: AccountLimits, keys: readonly ChainKey[]) {
     let { windows } = ofAccount;
-    for (const key of keys) if (key.quotas.length > 0) windows = [...windows, ...windowsOfKey(key)];
+    for (const key of keys) {
+      if (key.quotas.length > 0) windows = [...windows, ...windowsOfKey(key, ofAccount.raises)];
+    }
     this.ofAccount = ofAccount;
     this.windows = windows.length > 0 ? windows : undefined;
     this.#keys = keys;
@@ -75,20 +80,26 @@ export function limitsOf({ keys, account, environment, tier }: LimitedParty): Ch
   const ofTier = (limit: number | null): RateLimit[] =>
     holds && limit !== null ? [{ id, owner: "account", limit, windowSeconds: minuteSeconds }] : [];
   const amounts = { ...tier, ...account.overrides };
+  const raises = raisesOf(account.raises, account.id, environment);
+  const ofMonth = (unit: "tokens" | "usd", amount: number | null): number | null =>
+    amount === null
+      ? null
+      : (raisedRules([{ unit, amount, per: "month", window: "calendar" }], raises)[0]?.amount ?? 0);
   const quota: Quota = {
     id,
     owner: "account",
     ownerId: account.id,
     environment,
-    tokens: holds ? amounts.monthlyTokens : null,
-    nanoUsd: holds ? nanoUsdOf(amounts.monthlySpend) : null,
+    tokens: holds ? ofMonth("tokens", amounts.monthlyTokens) : null,
+    nanoUsd: holds ? nanoUsdOf(ofMonth("usd", amounts.monthlySpend)) : null,
     counted: undefined,
   };
   const ofAccount = {
     requests: ofTier(tier.requestsPerMinute),
     tokens: ofTier(tier.tokensPerMinute),
     quota,
-    windows: holds ? windowsOf(quota, amounts.quotas ?? []) : [],
+    windows: holds ? windowsOf(quota, raisedRules(amounts.quotas ?? [], raises)) : [],
+    ...(account.raises && { raises: account.raises }),
   };
   return new ChainLimits(ofAccount, keys);
 }
@@ -135,16 +146,14 @@ function ownLimits(key: ChainKey): Required<LimitGroup> & { quota: Quota } {
   };
 }
 
-/** Returns a key's own quotas with a window. */
-export function windowsOfKey({
-  kind,
-  limitId,
-  environment,
-  quotas,
-}: Pick<ApiKeyRecord, "kind" | "limitId" | "environment" | "quotas">): Quota[] {
+/** Returns a key's own quotas with a window. `raises` are those of its account. */
+export function windowsOfKey(
+  { kind, limitId, environment, quotas }: Pick<ApiKeyRecord, "kind" | "limitId" | "environment" | "quotas">,
+  raises?: readonly LimitRaise[],
+): Quota[] {
   if (quotas.length === 0) return [];
   const owner = { id: `key:${limitId}`, owner: "key", called: callings[kind], ownerId: limitId, environment } as const;
-  return windowsOf(owner, quotas);
+  return windowsOf(owner, raisedRules(quotas, raisesOf(raises, limitId, environment)));
 }
 
 /** Names of credentials with their own limits, as messages use them. */

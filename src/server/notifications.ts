@@ -1,4 +1,5 @@
 // Composes notifications: detects, stores and delivers events.
+import { LimitRequests } from "../accounts/limit-requests.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config/config.ts";
@@ -8,7 +9,7 @@ import { SmtpMailer } from "../mail/smtp-mailer.ts";
 import { Deliverer } from "../notifications/delivery/deliverer.ts";
 import type { PostOptions } from "../notifications/delivery/post.ts";
 import { Webhooks } from "../notifications/manage-webhooks.ts";
-import { Notifications } from "../notifications/notifications.ts";
+import { Notifications, type Notifier } from "../notifications/notifications.ts";
 import { ErrorWatch } from "../notifications/watch/error-watch.ts";
 import { IncidentWatch } from "../notifications/watch/incident-watch.ts";
 import { type EndingModel, KeyWatch } from "../notifications/watch/key-watch.ts";
@@ -23,6 +24,7 @@ import { SqlKeySurvey } from "../storage/tables/notifications/key-survey.ts";
 import { SqlNotificationMutes } from "../storage/tables/notifications/mute-store.ts";
 import { SqlNotificationStore } from "../storage/tables/notifications/notification-store.ts";
 import { SqlWebhookStore } from "../storage/tables/notifications/webhook-store.ts";
+import { SqlLimitRequestStore } from "../storage/tables/people/limit-request-store.ts";
 import type { Governance } from "./governance.ts";
 import type { ModelRouting } from "./model-routing.ts";
 import type { Opened } from "./opened.ts";
@@ -57,8 +59,7 @@ const sweepMs = 600_000;
 
 export function openNotifications(options: NotificationOptions) {
   const { db, config, governance, replicas, clock, log, times = {}, opened } = options;
-  const { everyMs } = times;
-  const often = everyMs === undefined ? {} : { everyMs };
+  const often = times.everyMs === undefined ? {} : { everyMs: times.everyMs };
   const [store, webhookStore, deliveries] = [
     new SqlNotificationStore(db),
     new SqlWebhookStore(db),
@@ -122,10 +123,16 @@ export function openNotifications(options: NotificationOptions) {
         ...{ store: webhookStore, notices: store, sealFor: governance.contentSeal, rules, operatorRules, wake },
       }),
       webhookDeliveries: deliveries,
+      limitRequests: limitRequestsOf(options, teller),
       notificationMutes: new SqlNotificationMutes(db),
       areNotificationsMailed: mail !== undefined,
     },
   };
+}
+
+function limitRequestsOf({ db, people: { people }, governance: { changed } }: NotificationOptions, teller: Notifier) {
+  const store = new SqlLimitRequestStore(db);
+  return new LimitRequests({ store, people, notify: (tidings) => teller.notify(tidings), changed });
 }
 
 function endingModels(catalog: ModelRouting["catalog"]): EndingModel[] {

@@ -246,6 +246,45 @@ test("lets an owner limit a member, who sees the remainder without changing it",
   expect([...ada.trouble, ...katherine.trouble, ...grace.trouble]).toEqual([]);
 }, 60_000);
 
+test("lets a member ask for more of a quota, and an owner raise it for a time and end that", async () => {
+  const { email, name } = colleagues.member;
+  await using ada = await arrive("/settings/members");
+  await ada.page.getByRole("button", { name: `Manage ${name}, ${email}` }).click();
+  await add(ada.page, 1, { amount: "0.5", of: "usd", per: "day" });
+  await ada.press("Save quotas");
+  await waitForText(ada.page, `The quotas of ${name} were saved`);
+
+  await using katherine = await arrive("/settings/limits", email, phone);
+  await katherine.press("Request more: Spend per day");
+  await katherine.page.getByLabel("Additional amount, USD").fill("2");
+  await katherine.page.getByLabel("Reason").fill("Evaluation of the new model, until Friday");
+  await look(katherine, "limit-request-ask");
+  await katherine.press("Send request");
+  await waitForText(katherine.page, "Your request was sent.");
+  await waitForText(katherine.page, `${email}: $2.00 more, Spend per day`);
+  await look(katherine, "limit-request-own");
+
+  await ada.go("/settings/members");
+  await waitForText(ada.page, `${email}: $2.00 more, Spend per day`);
+  await look(ada, "limit-requests");
+  await ada.press(`Grant ${email} more`);
+  await ada.page.getByRole("textbox", { name: "Additional amount, USD" }).fill("1.5");
+  await look(ada, "limit-request-grant");
+  await ada.page.getByRole("dialog").getByRole("button", { name: "Grant", exact: true }).click();
+  await waitForText(ada.page, /Raised until/);
+  await katherine.go("/settings/limits");
+  await waitForText(katherine.page, "$2.00 of $2.00 left");
+
+  await ada.press(`End the raise of ${email}`);
+  await ada.page.getByRole("dialog").getByRole("button", { name: "End now", exact: true }).click();
+  await ada.page.getByText("Requests for more").waitFor({ state: "detached" });
+  await katherine.go("/settings/limits");
+  await waitForText(katherine.page, "$0.50 of $0.50 left");
+  const { data } = (await ask("/v1/members")) as { data: { id: string; email: string }[] };
+  await ask(`/v1/members/${data.find((one) => one.email === email)?.id}`, "PATCH", { quotas: null });
+  expect([...ada.trouble, ...katherine.trouble]).toEqual([]);
+}, 60_000);
+
 test("lets a person limit an app's use in their name, and shows usage beside the limit", async () => {
   await using visitor = await arrive("/apps?tab=allowed");
   const { page } = visitor;

@@ -745,14 +745,15 @@ test("shows the configuration in effect", async () => {
   expect(JSON.stringify(body)).toContain("gold");
 });
 
-const hasOwnTests = /people|members|invitations|webhooks|model-processes|documents|apply|apps/;
+const hasOwnTests = /people|members|invitations|webhooks|model-processes|documents|apply|apps|limit-requests/;
 
 test("covers a documented success of every operator API operation", () => {
   const documented = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods)
       // Those for people and webhooks have tests of their own: tests/contract/people-routes.test.ts, tests/e2e/notifications.test.ts;
       // so have processes and pulls of models: tests/e2e/model-processes.test.ts, tests/e2e/server-pulls.test.ts,
-      // and documents and apps: tests/e2e/declared-state.test.ts, tests/e2e/suspension.test.ts.
+      // and documents and apps: tests/e2e/declared-state.test.ts, tests/e2e/suspension.test.ts,
+      // and requests for more of a limit: tests/e2e/limit-requests.test.ts.
       .filter(([, { tags }]) => tags.includes("Administration") && !hasOwnTests.test(path))
       .map(([method]) => `${method.toUpperCase()} ${path}`)
       .filter((operation) => operation !== "POST /v1/admin/pulled-models"),

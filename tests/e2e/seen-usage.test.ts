@@ -233,6 +233,7 @@ const elsewhere = [
     "/v1/keys/{id}",
     "/v1/keys/{id}/rotation",
     "/v1/account/key-rotation",
+    "/v1/limit-requests",
   ],
   // Sessions of tools: each is of whoever began it.
   ...["/mcp", "/mcp/{server}"],

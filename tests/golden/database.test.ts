@@ -101,9 +101,13 @@ const tier: Tier = {
   ...{ name: "gold", requestsPerMinute: 1, tokensPerMinute: 2, monthlyTokens: 3, monthlySpend: 4.5 },
   ...{ environments: ["live", "test"], quotas: [quota], priority: "high" },
 };
+const { amount: _, hardStop: __, ...raised } = quota;
 const account: Account = {
   ...{ id: "acct_1", name: "Acme", tier: "gold", status: "active", storeChats: true, tools: ["files/read*"] },
   ...{ overrides: { monthlyTokens: 5, monthlySpend: null, quotas: [quota] }, createdAt: at },
+  raises: [
+    { requestId: "lrq_1", ownerId: "mbr_1_live", environment: "live", quota: raised, amount: 0.5, until: later },
+  ],
 };
 const key: ApiKeyRecord = {
   ...{ id: "key_1", kind: "key", personId: null, appId: null, role: null, seesAllUsage: false, accountId: "acct_1" },

@@ -1044,6 +1044,10 @@ export interface Shapes {
   MemberDetails?: MemberDetails;
   UpdateMemberRequest?: UpdateMemberRequest;
   RemovedMember?: RemovedMember;
+  LimitRequestList?: LimitRequestList;
+  LimitRequest?: LimitRequest;
+  CreateLimitRequest?: CreateLimitRequest;
+  GrantLimitRequest?: GrantLimitRequest;
   InvitationList?: InvitationList;
   Invitation?: Invitation;
   CreateInvitationRequest?: CreateInvitationRequest;
@@ -6316,6 +6320,8 @@ export interface CreateWebhookRequest {
         | "node.away"
         | "node.back"
         | "tool.changed"
+        | "limit.requested"
+        | "limit.decided"
         | "webhook.test"
       )[]
     | null;
@@ -6346,6 +6352,8 @@ export interface WebhookWithSecret {
     | "node.away"
     | "node.back"
     | "tool.changed"
+    | "limit.requested"
+    | "limit.decided"
     | "webhook.test"
   )[];
   /**
@@ -6411,6 +6419,8 @@ export interface Webhook {
     | "node.away"
     | "node.back"
     | "tool.changed"
+    | "limit.requested"
+    | "limit.decided"
     | "webhook.test"
   )[];
   /**
@@ -6459,6 +6469,8 @@ export interface UpdateWebhookRequest {
         | "node.away"
         | "node.back"
         | "tool.changed"
+        | "limit.requested"
+        | "limit.decided"
         | "webhook.test"
       )[]
     | null;
@@ -6523,6 +6535,8 @@ export interface WebhookDelivery {
     | "node.away"
     | "node.back"
     | "tool.changed"
+    | "limit.requested"
+    | "limit.decided"
     | "webhook.test";
   /**
    * `failed`: the delivery is not tried again.
@@ -7797,6 +7811,132 @@ export interface RemovedMember {
   id: string;
   deleted: true;
 }
+export interface LimitRequestList {
+  object: "list";
+  data: LimitRequest[];
+  /**
+   * Id of the first object of the page. null if the page is empty.
+   */
+  first_id: string | null;
+  /**
+   * Id of the last object of the page. Send it as `after` to get the next page.
+   */
+  last_id: string | null;
+  /**
+   * True if more objects follow.
+   */
+  has_more: boolean;
+}
+export interface LimitRequest {
+  object: "limit_request";
+  id: string;
+  account_id: string;
+  environment: "live" | "test" | "dev";
+  /**
+   * Owner of the quota: the member who asks, or the account of which they are an owner or admin.
+   */
+  owner: "member" | "account";
+  person: {
+    id: string;
+    email: string;
+    name: string;
+  };
+  /**
+   * Unit of the amount. `usd` is counted by the prices of the models.
+   */
+  unit: "requests" | "tokens" | "usd";
+  /**
+   * Length of the window: a named span, or seconds.
+   */
+  per: ("hour" | "5h" | "day" | "week" | "month") | number;
+  /**
+   * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
+   */
+  window: "calendar" | "rolling";
+  /**
+   * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
+   *
+   * @minItems 1
+   * @maxItems 32
+   */
+  models?: string[];
+  /**
+   * Count only requests with this tag. Default: all requests.
+   */
+  tag?: string;
+  /**
+   * Amount that is wanted in addition. null: whoever decides chooses it.
+   */
+  amount: number | null;
+  reason: string;
+  /**
+   * `ended`: the time of the raise is over. A raise that was ended early is `refused`.
+   */
+  status: "open" | "granted" | "ended" | "refused";
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+  decision: {
+    /**
+     * Id of the person or key that decided.
+     */
+    by: string;
+    /**
+     * Unix time in seconds.
+     */
+    at: number;
+    /**
+     * Amount that is added. null: refused.
+     */
+    amount: number | null;
+    until: number | null;
+  } | null;
+}
+export interface CreateLimitRequest {
+  /**
+   * Unit of the amount. `usd` is counted by the prices of the models.
+   */
+  unit: "requests" | "tokens" | "usd";
+  /**
+   * Length of the window: a named span, or seconds.
+   */
+  per: ("hour" | "5h" | "day" | "week" | "month") | number;
+  /**
+   * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
+   */
+  window?: "calendar" | "rolling";
+  /**
+   * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
+   *
+   * @minItems 1
+   * @maxItems 32
+   */
+  models?: string[];
+  /**
+   * Count only requests with this tag. Default: all requests.
+   */
+  tag?: string;
+  owner?: ("member" | "account") | null;
+  /**
+   * Amount that is wanted in addition. Missing: whoever decides chooses it.
+   */
+  amount?: number | null;
+  /**
+   * Reason for the people who decide, in one line.
+   */
+  reason: string;
+}
+export interface GrantLimitRequest {
+  /**
+   * Amount that is added to the quota, in its unit.
+   */
+  amount: number;
+  /**
+   * Time after which the quota is as before, in seconds.
+   */
+  seconds: number;
+}
 export interface InvitationList {
   object: "list";
   data: Invitation[];
@@ -8048,6 +8188,9 @@ export interface AuditEvent {
     | "member.added"
     | "member.updated"
     | "member.removed"
+    | "limit.requested"
+    | "limit.granted"
+    | "limit.refused"
     | "invitation.created"
     | "invitation.deleted"
     | "setup_link.created"

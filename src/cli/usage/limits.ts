@@ -1,11 +1,12 @@
 // `headrace limits`: shows the limits and quotas of a key, what is used and left, and when each resets.
 import { z } from "zod";
-import { type Column, printRows } from "../command.ts";
+import { type Column, command, printRows } from "../command.ts";
 import { barOf, quotaWords, usedQuota } from "../keys/quota-view.ts";
 import { understood } from "../login/api-request.ts";
 import { serverCommand } from "../login/server-command.ts";
 import { formatCount, formatTimeAndRelative, formatUsd } from "../terminal/figures.ts";
 import { formatFacts, printable } from "../terminal/terminal.ts";
+import { grantCommand, refuseCommand, requestCommand, requestsCommand } from "./limit-requests.ts";
 import { rate, rateText } from "./rate-view.ts";
 
 export const limitsShape = z.object({
@@ -15,9 +16,10 @@ export const limitsShape = z.object({
 });
 type UsedQuota = z.infer<typeof usedQuota>;
 
-export const limitsCommand = serverCommand({
-  name: "limits",
-  summary: "show the limits and quotas of this key, and what is left",
+const showCommand = serverCommand({
+  name: "show",
+  isDefault: true,
+  summary: "show limits, quotas and what is left (the default)",
   description:
     "Show the rate limits and quotas of this key, of the key that made it and of the account: what is used, what is left, and when each resets. Needs a key with the scope chat:write.",
   options: { json: ["--json", "print what the API gives"] },
@@ -42,6 +44,19 @@ export const limitsCommand = serverCommand({
     };
     return { json: raw, show };
   },
+});
+
+export const limitsCommand = command({
+  name: "limits",
+  summary: "show the limits and quotas of this key, and ask for more",
+  description: "Show the limits of this key, ask for more of a quota, and decide such requests.",
+  examples: [
+    "headrace limits",
+    'headrace limits request "5 usd per day" --reason "evaluation, until Friday"',
+    "headrace limits requests --open",
+    "headrace limits grant lrq_… --amount 5 --for 24h",
+  ],
+  commands: [showCommand, requestCommand, requestsCommand, grantCommand, refuseCommand],
 });
 
 function columnsOf(unicode: boolean, nowSeconds: number): Column<UsedQuota>[] {

@@ -113,14 +113,18 @@ export function quotaFault(rules: readonly GivenQuotaRule[]): { at: number; fiel
         must: "must be left out of a quota of requests, of which an answer uses no more as it goes",
       };
     }
-    const rule = quotaRuleOf(given);
-    const key = JSON.stringify([rule.unit, rule.per, rule.window, rule.models, rule.tag]);
+    const key = quotaKey(quotaRuleOf(given));
     if (seen.has(key)) {
       return { at, field: "per", must: "must not be that of another quota of the same unit, window, models and tag" };
     }
     seen.add(key);
   }
   return undefined;
+}
+
+/** Returns the same text for rules that differ only in the amount and what happens at it. */
+export function quotaKey({ unit, per, window, models, tag }: Omit<QuotaRule, "amount" | "hardStop">): string {
+  return JSON.stringify([unit, per, window, models, tag]);
 }
 
 /** Reports whether usage that the first rule allows never exceeds the second rule. */

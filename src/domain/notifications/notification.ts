@@ -10,6 +10,8 @@ export const accountNotificationTypes = [
   "key.rotation_due",
   "model.shutdown",
   "errors.rate",
+  "limit.requested",
+  "limit.decided",
 ] as const;
 /** Types of events that are sent to the operators of the installation. */
 export const operatorNotificationTypes = [
@@ -21,6 +23,7 @@ export const operatorNotificationTypes = [
   "node.back",
   "tool.changed",
   "errors.rate",
+  "limit.requested",
 ] as const;
 /** The test event of a webhook, sent only to that webhook. */
 export const testNotificationType = "webhook.test";
@@ -39,6 +42,8 @@ export const notificationTypes = [
   "node.away",
   "node.back",
   "tool.changed",
+  "limit.requested",
+  "limit.decided",
   testNotificationType,
 ] as const satisfies readonly (
   | (typeof accountNotificationTypes)[number]
@@ -122,7 +127,28 @@ export interface NotificationData {
   "node.back": { node_id: string; name: string; away_seconds: number };
   /** `waiting` is the number of tools and prompts that wait for approval. */
   "tool.changed": { server: string; waiting: number };
+  /** A person asks for more of a quota: of their own as a member, or, for operators to decide, of the account. */
+  "limit.requested": LimitRequestData & {
+    account_id: string;
+    email: string;
+    /** The amount that is wanted in addition; null if the person named none. */
+    amount: number | null;
+    reason: string;
+  };
+  /** `amount` is added until `until`; both are null if the request was refused, or its raise was ended early. */
+  "limit.decided": LimitRequestData & { amount: number | null; until: number | null };
   "webhook.test": { webhook_id: string };
+}
+
+interface LimitRequestData {
+  request_id: string;
+  person_id: string;
+  owner: "member" | "account";
+  environment: Environment;
+  unit: "requests" | "tokens" | "usd";
+  per: string | number;
+  models?: string[];
+  tag?: string;
 }
 
 /** An event that is to become a notification. */

@@ -58,6 +58,20 @@ const words: { [Type in NotificationType]: (data: NotificationData[Type]) => { s
     subject: `Tools of ${server} wait for approval`,
     text: `The MCP server ${server} says something new of ${waiting} of its tools or prompts. They are not offered until an operator has approved them.`,
   }),
+  "limit.requested": ({ email, owner, amount, unit, per, reason, request_id: id }) => ({
+    subject: `${email} asks for more of a limit`,
+    text: `${email} asks for ${amount === null ? "" : `${amount} `}more ${unit} per ${per} of ${owner === "member" ? "their quota" : "the quota of the account"}. Reason: ${reason}
+
+Answer with: headrace limits grant ${id} --amount ${amount ?? "<amount>"} --for 24h
+or: headrace limits refuse ${id}. The dashboard shows the request under ${owner === "member" ? "Members" : "Accounts"}.`,
+  }),
+  "limit.decided": ({ amount, until, unit, per }) => ({
+    subject: amount === null ? "Your limit is not raised" : "Your limit is raised",
+    text:
+      amount === null || until === null
+        ? `Your request for more ${unit} per ${per} was refused, or the raise was ended.`
+        : `You have ${amount} more ${unit} per ${per} until ${time(until)}. Then the limit is as before.`,
+  }),
   "webhook.test": () => ({ subject: "A test", text: "This is a test of a webhook." }),
 };
 
@@ -77,7 +91,7 @@ export function noticeMail(to: string, notice: Notification, origin: string): Ma
 
 ${origin}
 
-You get this as an owner, an admin or an operator. Under Settings, Profile and sign-in, you turn these mails off for yourself.
+${notice.type === "limit.decided" ? "You get this because you asked for more." : "You get this as an owner, an admin or an operator."} Under Settings, Profile and sign-in, you turn these mails off for yourself.
 `,
   };
 }

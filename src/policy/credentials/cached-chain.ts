@@ -34,6 +34,7 @@ interface ChainTerms {
   readonly party: Pick<Principal, "appId" | "person">;
   readonly expiresAt: number;
   readonly revokedAt: number;
+  readonly raisesEndAt: number;
   readonly allowedIps: readonly (readonly IpRange[])[] | undefined;
   readonly fault: string | undefined;
   readonly recent: RecentPrincipals;
@@ -72,6 +73,11 @@ export class CachedChain implements KeyUse {
 
   get revokedAt(): number {
     return this.#terms.revokedAt;
+  }
+
+  /** The earliest end of a raised limit of the account in Unix seconds; infinity without any. */
+  get raisesEndAt(): number {
+    return this.#terms.raisesEndAt;
   }
 
   /** The non-empty address lists of the chain, if there are any. The client's address must be in all of them. */
@@ -221,6 +227,7 @@ export class CachedChains {
       party: actingParty(keys),
       expiresAt: Math.min(...keys.map((key) => key.expiresAt ?? Number.POSITIVE_INFINITY)),
       revokedAt: Math.min(...keys.map((key) => revocationOf(key))),
+      raisesEndAt: Math.min(...(account.raises ?? []).map(({ until }) => until)),
       allowedIps: allowedIps.length > 0 ? allowedIps : undefined,
       fault: faultOf(chain),
       recent: this.#recent,

@@ -3,6 +3,7 @@ import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import type { Account } from "../../domain/account.ts";
+import { runningRaises } from "../../domain/limits/limit-requests.ts";
 import type { LimitSet } from "../../domain/limits/limits.ts";
 import type { Priority } from "../../domain/models/policies/priority.ts";
 import type { ApiKeyRecord, KeyChain, KeyStore } from "../../domain/principal.ts";
@@ -122,9 +123,31 @@ export class CredentialCache {
     }
     this.#generation++;
     this.#chains.clear();
-    const renewed = ({ principal: { keys, account } }: CachedChain) => this.#chains.of({ keys, account });
+    const renewed = ({ principal }: CachedChain) => this.#made(principal, this.#options.clock.nowSeconds());
     this.#byKey.replaceEach(renewed);
     this.#byId.replaceEach(renewed);
+  }
+
+  /**
+   * Returns the entry without raised limits that have ended. All entries that depend on such limits are made anew, without
+   * asking the store.
+   */
+  withoutEnded(entry: CachedChain, nowSeconds: number): CachedChain {
+    const made = new Map<CachedChain, CachedChain>();
+    const renewed = (one: CachedChain): CachedChain => {
+      if (one.raisesEndAt > nowSeconds) return one;
+      const next = made.get(one) ?? this.#made(one.principal, nowSeconds);
+      made.set(one, next);
+      return next;
+    };
+    this.#byKey.replaceEach(renewed);
+    this.#byId.replaceEach(renewed);
+    return renewed(entry);
+  }
+
+  #made({ keys, account }: Chain, nowSeconds: number): CachedChain {
+    if (!account.raises) return this.#chains.of({ keys, account });
+    return this.#chains.of({ keys, account: { ...account, raises: runningRaises(account.raises, nowSeconds) } });
   }
 
   get #isEmpty(): boolean {
@@ -203,7 +226,7 @@ export class CredentialCache {
       const generation = this.#generation;
       const chain = await this.#ask(lookup);
       if (generation !== this.#generation) continue;
-      const entry = chain && this.#chains.of(chain);
+      const entry = chain && this.#made(chain, this.#options.clock.nowSeconds());
       if (entry) this.#keep(lookup, entry);
       return entry;
     }

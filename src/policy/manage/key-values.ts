@@ -21,6 +21,14 @@ export function keyName(text: string): string {
   throw invalidRequest("name: must be 1 to 100 printable characters, not only spaces.");
 }
 
+/** Returns the text without spaces around it. Throws `invalid_request` for API keys and unprintable characters. */
+export function oneLine(field: string, text: string): string {
+  const line = text.trim();
+  if (maskKeys(line) !== line) throw invalidRequest(`${field}: holds a whole API key, which others would see.`);
+  if (line !== "" && !unprintable.test(line)) return line;
+  throw invalidRequest(`${field}: must be one line of printable characters, not only spaces.`);
+}
+
 /** Returns normalised addresses without duplicates. */
 export function keyAddresses(texts: readonly string[] | null): string[] {
   const addresses = (texts ?? []).map((text, i) => {

@@ -1072,4 +1072,28 @@ const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX api_keys_ended_grants ON api_keys (person_id, app_id, account_id, environment, revoked_at, id)
       WHERE kind = 'grant' AND revoked = 1`,
   ],
+  [
+    // Requests for more of a quota. `quota`, `decision`: JSON; `limit_key`: equal for requests about the same quota.
+    `CREATE TABLE limit_requests (
+      id TEXT PRIMARY KEY,
+      account_id TEXT NOT NULL,
+      environment TEXT NOT NULL,
+      owner TEXT NOT NULL,
+      owner_id TEXT NOT NULL,
+      membership_id TEXT NOT NULL,
+      person_id TEXT NOT NULL,
+      quota TEXT NOT NULL,
+      limit_key TEXT NOT NULL,
+      amount DOUBLE PRECISION,
+      reason TEXT NOT NULL,
+      status TEXT NOT NULL,
+      created_at BIGINT NOT NULL,
+      decision TEXT
+    )`,
+    `CREATE UNIQUE INDEX limit_requests_open ON limit_requests (account_id, person_id, environment, owner_id, limit_key)
+      WHERE status = 'open'`,
+    `CREATE INDEX limit_requests_of_account ON limit_requests (account_id, status, id)`,
+    // Raised limits of the account and its members: JSON list; null: none.
+    `ALTER TABLE accounts ADD COLUMN raises TEXT`,
+  ],
 ];

@@ -1,6 +1,7 @@
 // Converts accounts and API keys between rows and records.
 import type { Account } from "../../domain/account.ts";
 import { byName, keyAmounts } from "../../domain/limits/amounts.ts";
+import type { LimitRaise } from "../../domain/limits/limit-requests.ts";
 import type { App } from "../../domain/people/app.ts";
 import type { ApiKeyRecord, KeyChain } from "../../domain/principal.ts";
 import { commonTools } from "../../domain/tools/tool-access.ts";
@@ -50,10 +51,15 @@ export const accounts = table<Account>({
   tier: text,
   status: text,
   overrides: json,
+  raises: { write: (raises) => (raises?.length ? JSON.stringify(raises) : null), read: readRaises },
   storeChats: flag,
   tools: json,
   createdAt: integer,
 });
+
+function readRaises(value: unknown): readonly LimitRaise[] | undefined {
+  return typeof value === "string" ? JSON.parse(value) : undefined;
+}
 
 /** The facts of a credential's person and app that its chain depends on. */
 const owners = table<Pick<App, "tools"> & { suspendedOwner: "person" | "app" | null }>({

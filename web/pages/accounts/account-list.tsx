@@ -9,6 +9,7 @@ import { AddButton } from "../../parts/page/buttons.tsx";
 import { Empty } from "../../parts/page/empty.tsx";
 import { PlainLink } from "../../parts/page/links.tsx";
 import { Page } from "../../parts/page/page.tsx";
+import { LimitRequests } from "../../parts/quotas/limit-requests.tsx";
 import type { Column } from "../../parts/table/column.ts";
 import { LongTable } from "../../parts/table/long-table.tsx";
 import { day } from "../../parts/words/figures.ts";
@@ -63,6 +64,7 @@ export function AccountList() {
       about="Each account has its own keys, members, quotas and stored chats. The tier of an account sets its limits."
       actions={add}
     >
+      <LimitRequests path="/v1/admin/limit-requests" mayDecide={() => true} />
       <LongTable
         label="Accounts"
         listing={listing}

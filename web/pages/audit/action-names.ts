@@ -22,6 +22,9 @@ const groups: Readonly<Record<string, Partial<Record<AuditAction, string>>>> = {
     "member.added": "Member joined",
     "member.updated": "Member changed",
     "member.removed": "Member removed",
+    "limit.requested": "More of a limit requested",
+    "limit.granted": "Limit raised",
+    "limit.refused": "Limit request refused",
   },
   Apps: {
     "app.created": "App created",

@@ -69,6 +69,8 @@ const inEnvironment = ({ detail }: EventFacts) => {
   const names: Record<string, string> = environmentNames;
   return environment === "" ? "" : ` in ${names[environment] ?? environment}`;
 };
+const limitOf = ({ unit, per, owner }: Detail) =>
+  `${text(unit)} per ${text(String(per))}${owner === "account" ? " of the account" : ""}`;
 const scopesOf = ({ detail }: EventFacts) => {
   const scopes = listed(detail["scopes"]);
   return scopes === "" ? "" : `May: ${scopes}`;
@@ -219,6 +221,12 @@ const phrases: Record<AuditAction, Phrase> = {
       "quotas" in facts.detail ? `changed the quotas of ${memberOf(facts)}` : `changed the role of ${memberOf(facts)}`,
     more: changesOf(facts.detail),
   }),
+  "limit.requested": ({ detail }) => ({ did: `asked for more ${limitOf(detail)}` }),
+  "limit.granted": ({ detail }) => ({
+    did: `granted ${text(String(detail["amount"] ?? ""))} more ${limitOf(detail)}`,
+    more: typeof detail["until"] === "number" ? `Until ${at(detail["until"])}` : "",
+  }),
+  "limit.refused": ({ detail }) => ({ did: `refused or ended more ${limitOf(detail)}` }),
   "member.removed": (facts) =>
     facts.detail["left"] === true
       ? { did: "left the account" }

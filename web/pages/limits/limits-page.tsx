@@ -8,6 +8,7 @@ import type { AccountOverview, TierOverviewList } from "../../api/types.ts";
 import { Failure } from "../../parts/page/failure.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import { Card } from "../../parts/page/section.tsx";
+import { LimitRequests } from "../../parts/quotas/limit-requests.tsx";
 import { UsedQuotas } from "../../parts/quotas/used-quotas.tsx";
 import { QuotaMeters, RateMeters } from "../../parts/usage/account-meters.tsx";
 import { environmentNames } from "../../parts/words/environments.ts";
@@ -56,6 +57,7 @@ export function LimitsPage() {
         ) : (
           <Skeleton height={180} />
         )}
+        {hasAccount && <LimitRequests path="/v1/limit-requests" />}
         {hasRefusals ? (
           <RefusalHistory refusals={refusals.data?.data} error={refusals.error} names={names} days={days} />
         ) : (
@@ -76,7 +78,7 @@ export function LimitsPage() {
 }
 
 function Now({ account }: { account: AccountOverview }) {
-  const { isOperator } = useSession();
+  const { isOperator, session } = useSession();
   const { limits, rate, quota, quotas, environment } = account;
   const isUnlimited = limits.requests_per_minute === null && limits.tokens_per_minute === null;
   return (
@@ -99,7 +101,11 @@ function Now({ account }: { account: AccountOverview }) {
         </Card>
         {quotas.length > 0 && (
           <Card title="Quotas">
-            <UsedQuotas quotas={quotas} ofMany />
+            <UsedQuotas
+              quotas={quotas}
+              ofMany
+              mayAsk={({ owner }) => owner === "member" || (owner === "account" && session.role !== "member")}
+            />
           </Card>
         )}
         <Card title={monthTitle(quota)}>

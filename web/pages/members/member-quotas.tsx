@@ -42,12 +42,12 @@ export function MemberQuotas({ member, why, close }: MemberQuotasProps) {
 }
 
 /** Shows the usage of the user's own quotas, or of a visible member's. */
-export function OwnQuotas({ id }: { id: string }) {
+export function OwnQuotas({ id, isOwn = false }: { id: string; isOwn?: boolean }) {
   const { data, error } = useRead<MemberDetails>(`/v1/members/${id}`, {}, { everyMs: 10_000 });
   if (error && !data) return <Failure error={error} />;
   if (!data) return null;
   return data.quotas_used.length > 0 ? (
-    <UsedQuotas quotas={data.quotas_used} />
+    <UsedQuotas quotas={data.quotas_used} mayAsk={() => isOwn} />
   ) : (
     <Text size="sm">No quotas. Only the limits of the account apply.</Text>
   );

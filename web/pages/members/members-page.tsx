@@ -7,6 +7,7 @@ import { Invitations } from "../../parts/membership/invitations.tsx";
 import { Invite } from "../../parts/membership/invite.tsx";
 import { AddButton } from "../../parts/page/buttons.tsx";
 import { Page } from "../../parts/page/page.tsx";
+import { LimitRequests } from "../../parts/quotas/limit-requests.tsx";
 import { MemberList } from "./member-list.tsx";
 import { OwnMembership } from "./own-membership.tsx";
 import { type ActorRole, actorRoleOf, invitableRoles, mayActOn } from "./rights.ts";
@@ -28,6 +29,10 @@ function AllMembers({ actorRole }: { actorRole: ActorRole }) {
       about={`People with access to ${account.name}. Roles apply to all environments.`}
       actions={<AddButton onClick={() => setParameters({ invite: "1" }, { replace: true })}>Invite</AddButton>}
     >
+      <LimitRequests
+        path="/v1/limit-requests"
+        mayDecide={({ owner }) => owner === "member" || actorRole === "operator"}
+      />
       <MemberList
         actorRole={actorRole}
         below={<Invitations path={path} listing={invitations} mayTakeBack={(role) => mayActOn(actorRole, role)} />}

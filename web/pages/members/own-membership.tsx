@@ -27,7 +27,7 @@ export function OwnMembership() {
           title="Your quotas"
           about="Set by an owner or admin of the account. They count everything that you use in this environment, including with your keys and apps."
         >
-          <OwnQuotas id={membership.membership_id} />
+          <OwnQuotas id={membership.membership_id} isOwn />
         </Section>
       )}
       <RemoveMember

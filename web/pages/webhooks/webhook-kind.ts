@@ -15,7 +15,16 @@ export interface WebhookKind {
 export const ofAccount: WebhookKind = {
   path: "/v1/webhooks",
   urlHint: "An https address on the public internet",
-  types: ["quota.threshold", "key.expiring", "key.unused", "key.rotation_due", "model.shutdown", "errors.rate"],
+  types: [
+    "quota.threshold",
+    "key.expiring",
+    "key.unused",
+    "key.rotation_due",
+    "model.shutdown",
+    "errors.rate",
+    "limit.requested",
+    "limit.decided",
+  ],
 };
 
 export const ofOperators: WebhookKind = {
@@ -23,7 +32,7 @@ export const ofOperators: WebhookKind = {
   urlHint: "An https address on the public internet, or an address that webhook_networks allows",
   types: [
     ...(["upstream.failing", "upstream.recovered", "upstream.down", "upstream.up"] as const),
-    ...(["node.away", "node.back", "tool.changed", "errors.rate"] as const),
+    ...(["node.away", "node.back", "tool.changed", "errors.rate", "limit.requested"] as const),
   ],
 };
 
@@ -49,6 +58,8 @@ export const eventMeanings: Readonly<Record<EventType, string>> = {
   "node.away": "A node is not connected",
   "node.back": "A node is connected again",
   "tool.changed": "Tools of an MCP server wait for approval",
+  "limit.requested": "A person asks for more of a limit",
+  "limit.decided": "A request for more of a limit was granted or refused",
   "webhook.test": "A test",
 };
 

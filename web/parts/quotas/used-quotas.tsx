@@ -5,6 +5,7 @@ import { ago, at, money, percent, short } from "../words/figures.ts";
 import { SmallNote } from "../words/note.tsx";
 import { nameOfQuota } from "../words/quotas.ts";
 import { State } from "../words/state.tsx";
+import { AskMore } from "./ask-more.tsx";
 
 export type UsedQuota = AccountOverview["quotas"][number];
 
@@ -13,16 +14,19 @@ const closePart = 0.8;
 
 interface UsedQuotasProps {
   quotas: readonly UsedQuota[];
+  /** True for a quota of which the user may ask for more. */
+  mayAsk?(quota: UsedQuota): boolean;
   /** True to show the owner of each quota. */
   ofMany?: boolean;
 }
 
-export function UsedQuotas({ quotas, ofMany = false }: UsedQuotasProps) {
+export function UsedQuotas({ quotas, ofMany = false, mayAsk }: UsedQuotasProps) {
   return (
     <Stack gap="sm" component="ul" m={0} p={0} style={{ listStyle: "none" }}>
       {quotas.map((quota) => (
         <li key={JSON.stringify([quota.owner_id, nameOfQuota(quota), quota.window])}>
           <UsedQuotaMeter quota={quota} title={ofMany ? `${nameOfQuota(quota)}${ownerText(quota)}` : undefined} />
+          {mayAsk?.(quota) && <AskMore quota={quota} />}
         </li>
       ))}
     </Stack>

@@ -25,7 +25,7 @@ export function nameOfQuota({
   window,
   models,
   tag,
-}: Omit<AccountOverview["quotas"][number], "amount">): string {
+}: Pick<AccountOverview["quotas"][number], "unit" | "per" | "window" | "models" | "tag">): string {
   return `${unitNames[unit]} per ${spanOfQuota(per)}${kindText(per, window)}${whichText({ models, tag })}`;
 }
 

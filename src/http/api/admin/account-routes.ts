@@ -6,6 +6,7 @@ import { usdOf } from "../../../base/money.ts";
 import type { Account, AccountStore } from "../../../domain/account.ts";
 import { type Environment, environments } from "../../../domain/api-key.ts";
 import { accountAmounts } from "../../../domain/limits/amounts.ts";
+import { runningRaises } from "../../../domain/limits/limit-requests.ts";
 import type { LimitStore } from "../../../domain/limits/limits.ts";
 import type { Principal } from "../../../domain/principal.ts";
 import type { KeptAnswers } from "../../../inference/cache/kept-answers.ts";
@@ -91,8 +92,10 @@ const retrieve = endpoint("GET", "/v1/admin/accounts/:id", {
   parameters: accountParameter,
   response: { description: "The account.", json: accountDetailsShape },
   async answer({ deps, id }) {
-    const account = await findAccount({ id, deps });
-    const month = calendarMonthOf(deps.clock.nowSeconds());
+    const found = await findAccount({ id, deps });
+    const nowSeconds = deps.clock.nowSeconds();
+    const account = { ...found, raises: runningRaises(found.raises, nowSeconds) };
+    const month = calendarMonthOf(nowSeconds);
     const tier = deps.tiers.find(account.tier);
     const quotaOf = async (environment: Environment) => {
       const { quotas, windows = [] } = limitsOf({ keys: [], account, environment, tier });

@@ -12,6 +12,7 @@ import {
 } from "../../../accounts/members.ts";
 import { GatewayError } from "../../../base/errors.ts";
 import { shown } from "../../../base/text/shown.ts";
+import { runningRaises } from "../../../domain/limits/limit-requests.ts";
 import type { LimitStore } from "../../../domain/limits/limits.ts";
 import { type Membership, membershipCredentialId, type PersonStore } from "../../../domain/people/person.ts";
 import type { SessionStore } from "../../../domain/people/session.ts";
@@ -90,10 +91,12 @@ const retrieve = endpoint("GET", "/v1/members/:id", {
   description: "For owners, admins and the member. Other callers get 404.",
   parameters: idParameter,
   response: { description: "The member.", json: memberDetailsShape },
-  async answer({ deps, principal, id }) {
+  async answer({ deps, principal, id, origin }) {
     const target = await find({ deps, principal, id });
     const chain = await deps.keys.findChainById(membershipCredentialId(target.id, principal.environment));
-    const used = chain ? await quotaUse(windowsOfKey(chain.keys[0]), deps.limits) : [];
+    const used = chain
+      ? await quotaUse(windowsOfKey(chain.keys[0], runningRaises(chain.account.raises, origin.nowSeconds)), deps.limits)
+      : [];
     return { ...(await toWire(target, deps)), quotas_used: used };
   },
 });

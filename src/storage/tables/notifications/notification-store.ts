@@ -137,10 +137,10 @@ async function webhookIdsFor(
   return found.filter(isWanted).map(({ id }) => id);
 }
 
-/** Returns owners and admins of the account, or operators, except those who turned mail off. */
+/** Returns owners and admins of the account, or operators, or the person who asked for more; without those who turned mail off. */
 async function peopleFor(
   tx: Database,
-  { accountId, at }: Notification,
+  { accountId, at, type, data }: Notification,
   { mails, webhookId }: NotificationReceivers,
 ): Promise<Target[]> {
   if (!mails || webhookId !== undefined) return [];
@@ -148,9 +148,11 @@ async function peopleFor(
   const rows: { id: string }[] = await tx`
     SELECT p.id FROM people p
     WHERE ${
-      accountId === null
-        ? tx`p.is_operator = 1`
-        : tx`p.id IN (SELECT person_id FROM memberships WHERE account_id = ${accountId} AND role IN ('owner', 'admin'))`
+      type === "limit.decided"
+        ? tx`p.id = ${data.person_id}`
+        : accountId === null
+          ? tx`p.is_operator = 1`
+          : tx`p.id IN (SELECT person_id FROM memberships WHERE account_id = ${accountId} AND role IN ('owner', 'admin'))`
     }
       AND p.id NOT IN (SELECT person_id FROM notice_mutes)
       AND coalesce((SELECT d.created_at FROM notice_deliveries d WHERE d.target = p.id

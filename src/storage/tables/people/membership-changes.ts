@@ -91,6 +91,7 @@ export async function endMembership(tx: Database, membership: Membership, nowSec
   }
   await forgetInvitationsBy(tx, membership);
   await tx`DELETE FROM tool_connections WHERE membership_id = ${membership.id}`;
+  await tx`DELETE FROM limit_requests WHERE membership_id = ${membership.id} AND status = 'open'`;
   await tx`DELETE FROM memberships WHERE id = ${membership.id}`;
 }
 
