@@ -341,9 +341,13 @@ onEachDatabase((databases) => {
       await explained.list({ ...busy, model: "m", appId: "app_1" }, { after: undefined, limit: 10 });
       await explained.list({ ...busy, keyId: "key_busy" }, { after: next ?? undefined, limit: 10 });
       await explained.find(busy, "req_1");
+      await explained.list({ ...busy, accountId: null, model: "m" }, { after: undefined, limit: 10 });
+      const ofModel = "usage_records_by_model (model=? AND environment=? AND at>? AND at<?)";
       expect([...plans].sort()).toEqual([
+        `SEARCH usage_records USING COVERING INDEX ${ofModel}`,
         "SEARCH usage_records USING COVERING INDEX usage_records_by_time (at>? AND at<?)",
         "SEARCH usage_records USING INDEX sqlite_autoindex_usage_records_1 (request_id=?)",
+        `SEARCH usage_records USING INDEX ${ofModel}`,
         "SEARCH usage_records USING INDEX usage_records_by_time (at>? AND at<?)",
         "SEARCH usage_rollups USING COVERING INDEX usage_rollups_by_key (key_id=? AND span=? AND start<?)",
         "SEARCH usage_rollups USING INDEX usage_rollups_by_key (key_id=? AND span=? AND start>? AND start<?)",

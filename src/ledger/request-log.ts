@@ -150,7 +150,7 @@ export class SqlRequestLog implements RequestLog {
     for (const indexed of this.#indexed(filter)) {
       const [row]: { at: number | string }[] = await reader.read(
         () => db`
-          SELECT at FROM usage_records WHERE ${indexed} at >= ${from} AND at < ${until}
+          SELECT at FROM usage_records WHERE ${indexed} at >= ${start} AND at < ${until}
           ORDER BY at DESC LIMIT 1 OFFSET ${rows}`,
       );
       start = Math.max(start, Number(row?.at ?? 0));
@@ -159,11 +159,13 @@ export class SqlRequestLog implements RequestLog {
   }
 
   /** Returns the condition of each index of the records that finds a part of the matching ones. */
-  #indexed({ upstream, outcome }: RequestFilter) {
+  #indexed({ environment, upstream, outcome, model }: RequestFilter) {
     const db = this.#db;
     if (outcome !== undefined && outcome !== "completed") return [db`outcome <> 'completed' AND`];
-    if (upstream === undefined) return [db``];
-    return [db`upstream = ${upstream} AND`, db`trail IS NOT NULL AND`];
+    if (upstream !== undefined) {
+      return [db`environment = ${environment} AND upstream = ${upstream} AND`, db`trail IS NOT NULL AND`];
+    }
+    return [model === undefined ? db`` : db`environment = ${environment} AND model = ${model} AND`];
   }
 
   #rollups(span: "hour" | "day", filter: RequestFilter, { from, until }: Span): PromiseLike<RollupSpan[]> {
@@ -246,8 +248,26 @@ export class SqlRequestLog implements RequestLog {
 }
 
 /** Reports whether an index finds most of the matching records. */
-function isIndexed({ accountId, keyId, personId, appId, model, tag, stream }: RequestFilter): boolean {
-  return accountId === null && [keyId, personId, appId, model, tag, stream].every((one) => one === undefined);
+function isIndexed({
+  accountId,
+  keyId,
+  personId,
+  appId,
+  model,
+  upstream,
+  outcome,
+  tag,
+  stream,
+}: RequestFilter): boolean {
+  const others = [
+    keyId,
+    personId,
+    appId,
+    tag,
+    stream,
+    upstream === undefined && outcome === undefined ? undefined : model,
+  ];
+  return accountId === null && others.every((one) => one === undefined);
 }
 
 /** Returns the start of a step of this model server in the text of a trail (`trail-text.ts`). */

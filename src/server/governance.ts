@@ -17,7 +17,7 @@ import { SqlComparisons } from "../ledger/comparisons.ts";
 import { SpoolLedger } from "../ledger/ledger.ts";
 import { recentUsage } from "../ledger/recent-usage.ts";
 import { SqlRequestLog } from "../ledger/request-log.ts";
-import { unpricedSince } from "../ledger/usage/unpriced-since.ts";
+import { totalsSince, unpricedSince } from "../ledger/usage/counted-since.ts";
 import { SqlUsageReports } from "../ledger/usage/usage-reports.ts";
 import { MemoryLimits } from "../limits/memory/memory-limits.ts";
 import { WindowStarts } from "../limits/memory/window-starts.ts";
@@ -212,6 +212,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
   opened.onClose(() => closeShared());
   const directory = join(config.dataDir, "spool");
   const countedSince = await unpricedSince(db, clock.nowSeconds());
+  const totals = { totalsSince: await totalsSince(db, clock.nowSeconds()) };
   const ledger = opened.add(await SpoolLedger.open({ db, directory, log, clock }));
   const ofWorkers = options.ofWorkers ?? noWorkers;
   const summedLedger = new SummedLedger({ ledger, ...ofWorkers });
@@ -345,7 +346,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
   };
 
   const lengths = new LearnedLengths();
-  const reports = new SqlUsageReports(db, caughtUp);
+  const reports = new SqlUsageReports(db, caughtUp, totals);
   const parties = new SqlUsageParties(db);
   return {
     pepper,

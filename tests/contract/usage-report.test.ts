@@ -169,6 +169,7 @@ describe("the usage report as JSON", () => {
           errors: 1,
           first_token_ms: 133.67,
           tokens_per_second: 33.67,
+          percentiles: null,
         },
         {
           start: september + day,
@@ -182,6 +183,7 @@ describe("the usage report as JSON", () => {
           errors: 0,
           first_token_ms: null,
           tokens_per_second: null,
+          percentiles: null,
         },
       ],
       next: null,
@@ -259,10 +261,10 @@ describe("the usage report as CSV", () => {
     expect(response.headers.get("content-type")).toBe("text/csv; charset=utf-8");
     expect(response.headers.get("vary")).toBe("Origin, Accept");
     expect((await response.text()).split("\r\n")).toEqual([
-      "start,end,model,app,requests,prompt_tokens,completion_tokens,total_tokens,cost,errors,first_token_ms,tokens_per_second,cached_tokens,cache_write_tokens,reasoning_tokens,unpriced_requests",
-      "2026-09-01T00:00:00Z,2026-09-02T00:00:00Z,'=b,app_1,1,10,5,15,1.5,0,100,,0,0,0,0",
-      "2026-09-01T00:00:00Z,2026-09-02T00:00:00Z,a,,2,10,5,15,0.000000001,1,150.5,33.33,0,0,0,0",
-      "2026-09-02T00:00:00Z,2026-09-03T00:00:00Z,a,,1,10,5,15,0,0,,,0,0,0,0",
+      "start,end,model,app,requests,prompt_tokens,completion_tokens,total_tokens,cost,errors,first_token_ms,tokens_per_second,cached_tokens,cache_write_tokens,reasoning_tokens,unpriced_requests,first_token_p50_ms,first_token_p95_ms,first_token_p99_ms,total_p50_ms,total_p95_ms,total_p99_ms",
+      "2026-09-01T00:00:00Z,2026-09-02T00:00:00Z,'=b,app_1,1,10,5,15,1.5,0,100,,0,0,0,0,,,,,,",
+      "2026-09-01T00:00:00Z,2026-09-02T00:00:00Z,a,,2,10,5,15,0.000000001,1,150.5,33.33,0,0,0,0,,,,,,",
+      "2026-09-02T00:00:00Z,2026-09-03T00:00:00Z,a,,1,10,5,15,0,0,,,0,0,0,0,,,,,,",
       "",
     ]);
     expect(ended).toEqual(["ok"]);
@@ -272,7 +274,7 @@ describe("the usage report as CSV", () => {
     const as = { account: accountFor({ id: "acct_none" }) };
     const text = await (await get("/v1/usage", { accept: "text/csv", as })).text();
     expect(text).toBe(
-      "start,end,requests,prompt_tokens,completion_tokens,total_tokens,cost,errors,first_token_ms,tokens_per_second,cached_tokens,cache_write_tokens,reasoning_tokens,unpriced_requests\r\n",
+      "start,end,requests,prompt_tokens,completion_tokens,total_tokens,cost,errors,first_token_ms,tokens_per_second,cached_tokens,cache_write_tokens,reasoning_tokens,unpriced_requests,first_token_p50_ms,first_token_p95_ms,first_token_p99_ms,total_p50_ms,total_p95_ms,total_p99_ms\r\n",
     );
   });
 

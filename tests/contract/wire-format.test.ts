@@ -202,7 +202,7 @@ test("returns the golden 401 for a missing key", async () => {
 test("returns the golden 500 for a gateway fault, and logs the reason", async () => {
   await using broken = await startHeadrace();
   const db = await openDatabase(join(broken.dataDir, "headrace.db"));
-  await db.unsafe("ALTER TABLE usage_rollups RENAME TO usage_rollups_elsewhere");
+  await db.unsafe("ALTER TABLE usage_totals RENAME TO usage_totals_elsewhere");
   await db.close();
   const response = await broken.request("/v1/usage");
   const headers = [...response.headers].map(([name, value]) => `${name}: ${value}`).sort();
@@ -212,7 +212,7 @@ test("returns the golden 500 for a gateway fault, and logs the reason", async ()
     expect.objectContaining({
       level: "error",
       code: "internal_error",
-      detail: expect.stringContaining("usage_rollups"),
+      detail: expect.stringContaining("usage_totals"),
     }),
   );
 });

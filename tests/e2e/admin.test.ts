@@ -711,7 +711,7 @@ test("shows the requests, usage and refusals of all accounts", async () => {
   expect(await chat(key)).toBe(200);
   const { body } = await call("GET", `/v1/admin/requests?environment=dev&account=${id}`);
   expect(body.data).toMatchObject([{ account: id, outcome: "completed" }]);
-  for (const path of [`requests/${body.data[0].id}`, "usage?group_by=account", "refusals"]) {
+  for (const path of [`requests/${body.data[0].id}`, "usage?group_by=account", "refusals", "overview"]) {
     const { status } = await call("GET", `/v1/admin/${path}`);
     expect([path, status]).toEqual([path, 200]);
   }
@@ -758,6 +758,6 @@ test("covers a documented success of every operator API operation", () => {
       .map(([method]) => `${method.toUpperCase()} ${path}`)
       .filter((operation) => operation !== "POST /v1/admin/pulled-models"),
   );
-  expect(documented).toHaveLength(58);
+  expect(documented).toHaveLength(59);
   expect([...seen].filter((operation) => operation.includes("/v1/admin/")).sort()).toEqual(documented.sort());
 });

@@ -207,7 +207,41 @@ test("adds up the usage of all accounts by every group", async () => {
   }
   const [deployment] = await sums(`group_by=deployment&upstream=two&account=${bolt.id}`);
   expect(deployment).toMatchObject({ deployment: "two/shared", requests: 1, errors: 0 });
+  // Both the stored sums and those of single requests count the times.
+  for (const query of ["group_by=deployment", "group_by=deployment,outcome"]) {
+    const timed = (await sums(query)).map(({ deployment: name, percentiles }) => [name, percentiles]);
+    const counts = [expect.objectContaining({ answers: 1 })];
+    expect(Object.fromEntries(timed)).toMatchObject({ "one/shared": { total_ms: { counts } } });
+  }
   expect((await read(`/v1/admin/usage?group_by=account,key`)).body.names).toMatchObject({ [acme.id]: "Acme" });
+});
+
+test("shows the overview of all accounts with names and percentiles, and 304 while nothing changes", async () => {
+  interface Overview {
+    usage: {
+      sum: { requests: number; percentiles: { total_ms: { p50: number; p99: number } | null } };
+      groups: { id: string | null }[];
+    };
+    errors: { id: string }[];
+    names: Record<string, string>;
+  }
+  const { body } = await read<Overview>("/v1/admin/overview?group_by=account");
+  expect(body.usage.sum.requests).toBe(4);
+  expect(body.usage.sum.percentiles.total_ms?.p99).toBeGreaterThanOrEqual(
+    body.usage.sum.percentiles.total_ms?.p50 ?? 1,
+  );
+  expect(body.usage.groups.map(({ id }) => body.names[id ?? ""]).sort()).toEqual(["Acme", "Bolt"]);
+  expect(new Set(body.errors.map(({ id }) => id))).toEqual(new Set([asked["failed"] ?? "", asked["invalid"] ?? ""]));
+  const byServer = await read<Overview>("/v1/admin/overview?group_by=upstream&range=7d");
+  expect(new Set(byServer.body.usage.groups.map(({ id }) => id))).toEqual(new Set([null, "one", "two"]));
+  const headers = { authorization: `Bearer ${operator}` };
+  const etag = await until(async () => {
+    const first = await server.request("/v1/admin/overview", { headers });
+    const tag = first.headers.get("etag") ?? "";
+    const again = await server.request("/v1/admin/overview", { headers: { ...headers, "if-none-match": tag } });
+    return again.status === 304 ? tag : undefined;
+  }, "an unchanged overview");
+  expect(etag).not.toBe("");
 });
 
 test("adds up the same from single requests as from the sums", async () => {
@@ -248,7 +282,7 @@ test("lists refusals by account, and shows none of this to other keys", async ()
   const { body } = await read("/v1/admin/refusals");
   expect(body.data).toMatchObject([{ account: bolt.id, key: limited.record.id, model: "shared", requests: 1 }]);
   expect((await read(`/v1/admin/refusals?account=${acme.id}`)).body.data).toEqual([]);
-  for (const path of ["requests", `requests/${asked["moved"]}`, "usage", "refusals"]) {
+  for (const path of ["requests", `requests/${asked["moved"]}`, "usage", "refusals", "overview"]) {
     expect((await read(`/v1/admin/${path}`, acme.key)).status).toBe(403);
   }
 });

@@ -85,6 +85,7 @@ interface Row {
   unpriced_requests: number;
   errors: number;
   first_token_ms: number | null;
+  percentiles: unknown;
   tokens_per_second: number | null;
 }
 
@@ -311,6 +312,7 @@ describe("the usage report", () => {
         "errors",
         "first_token_ms",
         "tokens_per_second",
+        "percentiles",
       ].sort(),
     );
     const [plain] = (await usage()).data;
@@ -327,6 +329,10 @@ describe("the usage report", () => {
       errors: 0,
       first_token_ms: null,
       tokens_per_second: null,
+      percentiles: {
+        first_token_ms: null,
+        total_ms: expect.objectContaining({ counts: [{ up_to_ms: 20, answers: 4 }] }),
+      },
     });
   });
 
@@ -357,7 +363,7 @@ describe("the usage report", () => {
     ];
     expect((await usage()).data.map(timings)).toEqual([[2, 250, 27.5]]);
     const csv = await server.request("/v1/usage", { headers: { accept: "text/csv" } });
-    expect(await csv.text()).toEndWith(",250,27.5,0,0,0,2\r\n");
+    expect(await csv.text()).toEndWith(",250,27.5,0,0,0,2,278,348,354,20,3401,3526\r\n");
   });
 
   test("accepts Unix seconds and ISO dates, and reports by hour, day and month", async () => {
@@ -462,10 +468,10 @@ describe("the usage report", () => {
     expect(response.headers.get("content-type")).toBe("text/csv; charset=utf-8");
     const [head, ...lines] = (await response.text()).trimEnd().split("\r\n");
     expect(head).toBe(
-      "start,end,model,requests,prompt_tokens,completion_tokens,total_tokens,cost,errors,first_token_ms,tokens_per_second,cached_tokens,cache_write_tokens,reasoning_tokens,unpriced_requests",
+      "start,end,model,requests,prompt_tokens,completion_tokens,total_tokens,cost,errors,first_token_ms,tokens_per_second,cached_tokens,cache_write_tokens,reasoning_tokens,unpriced_requests,first_token_p50_ms,first_token_p95_ms,first_token_p99_ms,total_p50_ms,total_p95_ms,total_p99_ms",
     );
     expect(lines).toHaveLength(13);
-    expect(lines).toContain("2026-09-15T00:00:00Z,2026-09-16T00:00:00Z,m03,1,1234,56,1290,0,0,,,0,0,0,1");
+    expect(lines).toContain("2026-09-15T00:00:00Z,2026-09-16T00:00:00Z,m03,1,1234,56,1290,0,0,,,0,0,0,1,,,,10,19,20");
     expect(lines.some((line) => line.includes(",'=cmd|calc!A0,"))).toBe(true);
     const wrong = await server.request("/v1/usage?bucket=week", { headers: { accept: "text/csv" } });
     expect(wrong.status).toBe(400);
@@ -488,7 +494,7 @@ describe("the usage report", () => {
     ]);
     expect((await usage()).data[0]?.cost).toBe(0.023_147_4);
     const csv = await (await server.request("/v1/usage?group_by=model", { headers: { accept: "text/csv" } })).text();
-    expect(csv).toContain(",cheap,2,2468,112,2580,0.0004374,0,,,0,0,0,0\r\n");
+    expect(csv).toContain(",cheap,2,2468,112,2580,0.0004374,0,,,0,0,0,0,,,,10,19,20\r\n");
     expect((await account()).quota.spend).toEqual({ limit: null, used: 0.023_147_4 });
   });
 

@@ -952,6 +952,7 @@ export interface Shapes {
   McpError?: McpError;
   Overview?: Overview;
   AccountOverview?: AccountOverview;
+  OverviewOfAllAccounts?: OverviewOfAllAccounts;
   UsageReport?: UsageReport;
   UsageRow?: UsageRow;
   Statement?: Statement;
@@ -4061,17 +4062,14 @@ export interface DeploymentStatus {
    */
   tokens_per_second: number | null;
   /**
-   * Times of these answers, to the first token and to the end. null if there are none.
+   * Times of the answers in the last 15 minutes: to the first token, null without streams, and to the end of all answers. null if there are none.
    */
   percentiles: {
-    /**
-     * Milliseconds within which 50, 95 and 99 % of the answers came.
-     */
     first_token_ms: {
       p50: number;
       p95: number;
       p99: number;
-    };
+    } | null;
     /**
      * Milliseconds within which 50, 95 and 99 % of the answers came.
      */
@@ -4401,6 +4399,41 @@ export interface Overview {
        * Tokens per second of generation, after the first token. null if too little was streamed.
        */
       tokens_per_second: number | null;
+      /**
+       * Milliseconds within which 50, 95 and 99 % of the answers came: the first token of streams, and the end of all completed answers. They are computed from the counts, so they may be off by a part of a step. null: not stored for these groups or filters, or this time.
+       */
+      percentiles: {
+        first_token_ms: {
+          p50: number;
+          p95: number;
+          p99: number;
+          /**
+           * Number of answers by time, in four steps for each power of ten, from 20 ms, without empty steps. Add the counts of several rows to get their percentiles.
+           */
+          counts: {
+            /**
+             * The upper bound of the step in milliseconds. null: longer than all steps.
+             */
+            up_to_ms: number | null;
+            answers: number;
+          }[];
+        } | null;
+        total_ms: {
+          p50: number;
+          p95: number;
+          p99: number;
+          /**
+           * Number of answers by time, in four steps for each power of ten, from 20 ms, without empty steps. Add the counts of several rows to get their percentiles.
+           */
+          counts: {
+            /**
+             * The upper bound of the step in milliseconds. null: longer than all steps.
+             */
+            up_to_ms: number | null;
+            answers: number;
+          }[];
+        } | null;
+      } | null;
     };
     /**
      * Totals of the preceding time, of the same length as the time so far.
@@ -4430,7 +4463,7 @@ export interface Overview {
      */
     is_new: boolean;
     /**
-     * By step.
+     * The figures by step.
      */
     total: {
       requests: number[];
@@ -4659,6 +4692,189 @@ export interface AccountOverview {
    */
   store_chats: boolean;
 }
+export interface OverviewOfAllAccounts {
+  object: "overview";
+  range: "24h" | "7d" | "30d";
+  group_by: ("model" | "key" | "app" | "account" | "upstream" | "deployment" | "outcome") | null;
+  usage: {
+    /**
+     * Start of the first step in Unix seconds. Steps are aligned to UTC.
+     */
+    start: number;
+    /**
+     * Length of a step in seconds. The last step is not over yet.
+     */
+    step: number;
+    /**
+     * Totals of all steps.
+     */
+    sum: {
+      requests: number;
+      total_tokens: number;
+      /**
+       * Cost in USD. Requests to models without a price are free.
+       */
+      cost: number;
+      /**
+       * Number of failed requests.
+       */
+      errors: number;
+      /**
+       * Milliseconds from the request to the first chunk of its answer. null if the answer was not streamed or came in one chunk.
+       */
+      first_token_ms: number | null;
+      /**
+       * Tokens per second of generation, after the first token. null if too little was streamed.
+       */
+      tokens_per_second: number | null;
+      /**
+       * Milliseconds within which 50, 95 and 99 % of the answers came: the first token of streams, and the end of all completed answers. They are computed from the counts, so they may be off by a part of a step. null: not stored for these groups or filters, or this time.
+       */
+      percentiles: {
+        first_token_ms: {
+          p50: number;
+          p95: number;
+          p99: number;
+          /**
+           * Number of answers by time, in four steps for each power of ten, from 20 ms, without empty steps. Add the counts of several rows to get their percentiles.
+           */
+          counts: {
+            /**
+             * The upper bound of the step in milliseconds. null: longer than all steps.
+             */
+            up_to_ms: number | null;
+            answers: number;
+          }[];
+        } | null;
+        total_ms: {
+          p50: number;
+          p95: number;
+          p99: number;
+          /**
+           * Number of answers by time, in four steps for each power of ten, from 20 ms, without empty steps. Add the counts of several rows to get their percentiles.
+           */
+          counts: {
+            /**
+             * The upper bound of the step in milliseconds. null: longer than all steps.
+             */
+            up_to_ms: number | null;
+            answers: number;
+          }[];
+        } | null;
+      } | null;
+    };
+    /**
+     * Totals of the preceding time, of the same length as the time so far.
+     */
+    before: {
+      requests: number;
+      total_tokens: number;
+      /**
+       * Cost in USD. Requests to models without a price are free.
+       */
+      cost: number;
+      /**
+       * Number of failed requests.
+       */
+      errors: number;
+      /**
+       * Milliseconds from the request to the first chunk of its answer. null if the answer was not streamed or came in one chunk.
+       */
+      first_token_ms: number | null;
+      /**
+       * Tokens per second of generation, after the first token. null if too little was streamed.
+       */
+      tokens_per_second: number | null;
+    };
+    /**
+     * True if the account made no request in this environment within the last year, as far as the caller can see.
+     */
+    is_new: boolean;
+    /**
+     * The figures by step.
+     */
+    total: {
+      requests: number[];
+      total_tokens: number[];
+      cost: number[];
+      errors: number[];
+      first_token_ms: (number | null)[];
+      tokens_per_second: (number | null)[];
+    };
+    /**
+     * Groups that lead in at least one figure, those with the most requests first. Empty without `group_by`.
+     */
+    groups: {
+      requests: number[];
+      total_tokens: number[];
+      cost: number[];
+      errors: number[];
+      first_token_ms: (number | null)[];
+      tokens_per_second: (number | null)[];
+      id: string | null;
+    }[];
+    /**
+     * Leading groups of each figure, as indexes into `groups`: those with the highest value or, for a mean, those with the most measurements.
+     */
+    ranking: {
+      requests: number[];
+      total_tokens: number[];
+      cost: number[];
+      errors: number[];
+      first_token_ms: number[];
+      tokens_per_second: number[];
+    };
+    /**
+     * Number of groups, including groups that are not listed.
+     */
+    group_count: number;
+  };
+  /**
+   * Requests refused by limits in this time, the most frequent reason first.
+   */
+  throttled: {
+    reason:
+      | "key_requests"
+      | "key_tokens"
+      | "account_requests"
+      | "account_tokens"
+      | "key_quota"
+      | "account_quota"
+      | "member_quota"
+      | "app_quota"
+      | "tag_quota"
+      | "capacity";
+    requests: number;
+    /**
+     * Unix time in seconds.
+     */
+    last_at: number;
+    /**
+     * Credential with the most refused requests. null: too many credentials at once to tell them apart.
+     */
+    key: string | null;
+    model: string | null;
+  }[];
+  /**
+   * Last failed requests, of any time.
+   */
+  errors: {
+    id: string;
+    /**
+     * Unix time in seconds.
+     */
+    at: number;
+    model: string;
+    key: string;
+    error_code: string | null;
+  }[];
+  /**
+   * Names of the accounts, credentials and apps above by id.
+   */
+  names: {
+    [k: string]: string;
+  };
+}
 export interface UsageReport {
   object: "list";
   data: UsageRow[];
@@ -4736,6 +4952,41 @@ export interface UsageRow {
    * Mean generation speed over all streamed tokens, without the first token of each answer. null: no such tokens.
    */
   tokens_per_second: number | null;
+  /**
+   * Milliseconds within which 50, 95 and 99 % of the answers came: the first token of streams, and the end of all completed answers. They are computed from the counts, so they may be off by a part of a step. null: not stored for these groups or filters, or this time.
+   */
+  percentiles: {
+    first_token_ms: {
+      p50: number;
+      p95: number;
+      p99: number;
+      /**
+       * Number of answers by time, in four steps for each power of ten, from 20 ms, without empty steps. Add the counts of several rows to get their percentiles.
+       */
+      counts: {
+        /**
+         * The upper bound of the step in milliseconds. null: longer than all steps.
+         */
+        up_to_ms: number | null;
+        answers: number;
+      }[];
+    } | null;
+    total_ms: {
+      p50: number;
+      p95: number;
+      p99: number;
+      /**
+       * Number of answers by time, in four steps for each power of ten, from 20 ms, without empty steps. Add the counts of several rows to get their percentiles.
+       */
+      counts: {
+        /**
+         * The upper bound of the step in milliseconds. null: longer than all steps.
+         */
+        up_to_ms: number | null;
+        answers: number;
+      }[];
+    } | null;
+  } | null;
 }
 export interface Statement {
   object: "statement";
@@ -8653,6 +8904,41 @@ export interface AllUsageRow {
    * Mean generation speed over all streamed tokens, without the first token of each answer. null: no such tokens.
    */
   tokens_per_second: number | null;
+  /**
+   * Milliseconds within which 50, 95 and 99 % of the answers came: the first token of streams, and the end of all completed answers. They are computed from the counts, so they may be off by a part of a step. null: not stored for these groups or filters, or this time.
+   */
+  percentiles: {
+    first_token_ms: {
+      p50: number;
+      p95: number;
+      p99: number;
+      /**
+       * Number of answers by time, in four steps for each power of ten, from 20 ms, without empty steps. Add the counts of several rows to get their percentiles.
+       */
+      counts: {
+        /**
+         * The upper bound of the step in milliseconds. null: longer than all steps.
+         */
+        up_to_ms: number | null;
+        answers: number;
+      }[];
+    } | null;
+    total_ms: {
+      p50: number;
+      p95: number;
+      p99: number;
+      /**
+       * Number of answers by time, in four steps for each power of ten, from 20 ms, without empty steps. Add the counts of several rows to get their percentiles.
+       */
+      counts: {
+        /**
+         * The upper bound of the step in milliseconds. null: longer than all steps.
+         */
+        up_to_ms: number | null;
+        answers: number;
+      }[];
+    } | null;
+  } | null;
   /**
    * Id of the account, if `group_by` has it.
    */

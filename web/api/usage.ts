@@ -2,6 +2,7 @@
 
 import { call, type Environment } from "./client.ts";
 import { addUsd } from "./money.ts";
+import { type Times, timesOf } from "./percentiles.ts";
 import { nowSeconds } from "./server-time.ts";
 import type { AllUsageReport, AllUsageRow, UsageReport } from "./types.ts";
 
@@ -167,7 +168,7 @@ export function firstDay(days: number): number {
 export const noFigures: Figures = {
   ...{ requests: 0, prompt_tokens: 0, completion_tokens: 0, total_tokens: 0, cost: 0, errors: 0 },
   ...{ cached_tokens: 0, cache_write_tokens: 0, reasoning_tokens: 0, unpriced_requests: 0 },
-  ...{ first_token_ms: null, tokens_per_second: null },
+  ...{ first_token_ms: null, tokens_per_second: null, percentiles: null },
 };
 
 /** Merges the rows of several environments into one row per bucket. */
@@ -181,10 +182,11 @@ export function byBucket(rows: readonly UsageRow[]): UsageRow[] {
 
 /**
  * Adds rows. Reports do not say how many answers a mean covers. So the mean time to first token is weighted by
- * successful requests, and the mean speed by tokens.
+ * successful requests, and the mean speed by tokens. Percentiles are exact to a step of the API's counts.
  */
 export function sumOf(rows: Iterable<Figures>): Figures {
   const sum = { ...noFigures };
+  const times: Times[] = [];
   let firstToken = 0;
   let timed = 0;
   let tokens = 0;
@@ -200,6 +202,7 @@ export function sumOf(rows: Iterable<Figures>): Figures {
     sum.cost = addUsd(sum.cost, row.cost);
     sum.unpriced_requests += row.unpriced_requests;
     sum.errors += row.errors;
+    times.push(row.percentiles);
     if (row.first_token_ms !== null) {
       const weight = Math.max(1, row.requests - row.errors);
       firstToken += row.first_token_ms * weight;
@@ -213,5 +216,6 @@ export function sumOf(rows: Iterable<Figures>): Figures {
   }
   if (timed > 0) sum.first_token_ms = firstToken / timed;
   if (seconds > 0) sum.tokens_per_second = tokens / seconds;
+  sum.percentiles = timesOf(times);
   return sum;
 }

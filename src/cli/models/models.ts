@@ -8,6 +8,7 @@ import { ApiError, requestJson, requestWholeList } from "../login/api-request.ts
 import { connectionOptions } from "../login/client.ts";
 import type { Connection } from "../login/connection.ts";
 import { type ServerCall, serverCommand } from "../login/server-command.ts";
+import { formatCount } from "../terminal/figures.ts";
 import { CliError, printable, type Terminal } from "../terminal/terminal.ts";
 import { compareCommand } from "./compare.ts";
 import { addCommand, removeCommand, setCommand, showCommand } from "./model-changes.ts";
@@ -91,28 +92,46 @@ function understoodModels(answer: unknown, { baseUrl }: Connection): readonly Li
   throw new CliError(`${baseUrl} answered with JSON that is no model list. Is it a Headrace?`);
 }
 
+const percentiles = z.object({ p50: z.number(), p95: z.number(), p99: z.number() });
 const statusList = z.object({
   data: z.array(
     z.object({
       id: z.string(),
       deployments: z.array(
-        z.object({ upstream: z.string(), state: z.string(), attempts: z.object({ summary: z.string() }).nullish() }),
+        z.object({
+          ...{ upstream: z.string(), state: z.string(), attempts: z.object({ summary: z.string() }).nullish() },
+          percentiles: z.object({ first_token_ms: percentiles.nullable(), total_ms: percentiles }).nullish(),
+        }),
       ),
     }),
   ),
 });
 
-type FailingDeployment = z.infer<typeof statusList>["data"][number]["deployments"][number] & { id: string };
+type Deployment = z.infer<typeof statusList>["data"][number]["deployments"][number] & { id: string };
+type FailingDeployment = Pick<Deployment, "id" | "upstream" | "attempts">;
 
-/** Returns the failing deployments. Empty if the server is older, or the key may not read its state. */
-async function readFailing(request: ServerCall<unknown>["request"]): Promise<FailingDeployment[]> {
+/** Returns the deployments. Empty if the server is older, or the key may not read its state. */
+async function readStatus(request: ServerCall<unknown>["request"]): Promise<Deployment[]> {
   const answer = await request("/model-status").catch((error: unknown) => {
     if (error instanceof ApiError) return undefined;
     throw error;
   });
   const { data } = statusList.safeParse(answer);
-  const all = data?.data.flatMap(({ id, deployments }) => deployments.map((one) => ({ ...one, id }))) ?? [];
-  return all.filter(({ state }) => state === "failing");
+  return data?.data.flatMap(({ id, deployments }) => deployments.map((one) => ({ ...one, id }))) ?? [];
+}
+
+function printTimes(terminal: Terminal, deployments: readonly Deployment[]): void {
+  const text = (times: z.infer<typeof percentiles> | null) =>
+    times ? `${[times.p50, times.p95, times.p99].map((ms) => formatCount(Math.round(ms))).join("/")} ms` : "-";
+  const measured = deployments.flatMap(({ percentiles: times, ...one }) => (times ? [{ ...one, times }] : []));
+  if (measured.length === 0) return;
+  terminal.print("\nLast 15 minutes, p50/p95/p99:");
+  printRows(terminal, measured, [
+    ["MODEL", ({ id }) => id],
+    ["RUNS AT", ({ upstream }) => upstream],
+    ["FIRST TOKEN", ({ times }) => text(times.first_token_ms)],
+    ["WHOLE ANSWER", ({ times }) => text(times.total_ms)],
+  ]);
 }
 
 function printFailing(terminal: Terminal, failing: readonly FailingDeployment[]): void {
@@ -123,7 +142,7 @@ function printFailing(terminal: Terminal, failing: readonly FailingDeployment[])
 }
 
 async function listModels({ connect, request, terminal }: ServerCall<unknown>): Promise<Outcome> {
-  const [answer, failing] = await Promise.all([request("/models"), readFailing(request)]);
+  const [answer, deployments] = await Promise.all([request("/models"), readStatus(request)]);
   const models = understoodModels(answer, await connect()).filter(({ alias_of: model }) => model === undefined);
   const show = () => {
     if (models.length === 0) {
@@ -137,7 +156,11 @@ async function listModels({ connect, request, terminal }: ServerCall<unknown>): 
       ["CONTEXT", ({ context_length: context }) => (context == null ? "-" : String(context))],
       ["OWNER", ({ owned_by: owner }) => owner ?? "-"],
     ]);
-    printFailing(terminal, failing);
+    printTimes(terminal, deployments);
+    printFailing(
+      terminal,
+      deployments.filter(({ state }) => state === "failing"),
+    );
   };
   // The entries are printed as received, because --json passes on fields unknown to this version.
   return { json: (answer as { data: unknown[] }).data, show };

@@ -17,7 +17,13 @@ const minutes = [
   { account: "acct_1", key: "key_1", model: "llama", requests: 4, cost: 0.25, first_token_ms: 100 },
   { account: "acct_2", key: "key_2", model: "slow", requests: 9, cost: 0.5, first_token_ms: 900 },
   { account: "acct_1", key: "key_1", model: "llama", requests: 2, cost: 0.25, first_token_ms: 400 },
-].map((row, i) => ({ start: now + 60 * i, end: now + 60 * (i + 1), ...figures, ...row }));
+].map((row, i) => ({
+  ...{ start: now + 60 * i, end: now + 60 * (i + 1), ...figures, ...row },
+  percentiles: {
+    first_token_ms: null,
+    total_ms: { counts: [{ up_to_ms: row.model === "slow" ? 2_000 : 200, answers: 10 }] },
+  },
+}));
 
 beforeEach(() => {
   api = startApiServer();
@@ -76,6 +82,7 @@ test("shows the busiest keys and the slowest models of five minutes in 80 column
   expect(code).toBe(0);
   const lines = stdout.split("\n");
   expect(lines[0]).toContain("15 requests, 0 failed (0.0 %), 45 tokens, $1.00");
+  expect(lines[1]).toBe("p50/p95/p99: first token -, whole answer 178/1,869/1,974 ms");
   const at = (text: string) => lines.findIndex((line) => line.startsWith(text));
   expect(at("Bolt / batch")).toBeLessThan(at("Acme / ci"));
   expect(lines[at("Acme / ci")]).toMatch(/ 6 +0 +\$0\.5000 +200 ms +20$/);

@@ -1,6 +1,7 @@
 // `headrace top`: the spend, the busiest keys and the slowest models of the last five minutes, live.
 import { z } from "zod";
 import { nanoOfUsd, usdOf } from "../../base/money.ts";
+import { percentilesOfCounts, type TimeCounts } from "../../domain/usage/time-counts.ts";
 import { type Column, printRows } from "../command.ts";
 import { requestJson, understood } from "../login/api-request.ts";
 import type { Connection } from "../login/connection.ts";
@@ -8,6 +9,7 @@ import { serverCommand } from "../login/server-command.ts";
 import { formatCount, formatUsd } from "../terminal/figures.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { withAllNames } from "./all-accounts.ts";
+import { timesOfRows, timesSentence } from "./percentiles.ts";
 import { readPages } from "./usage.ts";
 import { usageRow } from "./usage-table.ts";
 
@@ -32,6 +34,7 @@ interface Sums {
   nanoUsd: number;
   firstTokenMs: number | null;
   tokensPerSecond: number | null;
+  times: TimeCounts | undefined;
 }
 
 export const topCommand = serverCommand({
@@ -95,8 +98,9 @@ function print(terminal: Terminal, rows: readonly Row[], names: Readonly<Record<
   const total = sum("", rows);
   const failed = total.requests === 0 ? "" : ` (${((total.errors / total.requests) * 100).toFixed(1)} %)`;
   terminal.print(
-    `${bold("Last 5 minutes")}  ${formatCount(total.requests)} requests, ${formatCount(total.errors)} failed${failed}, ${formatCount(total.tokens)} tokens, ${formatUsd(usdOf(total.nanoUsd))}\n`,
+    `${bold("Last 5 minutes")}  ${formatCount(total.requests)} requests, ${formatCount(total.errors)} failed${failed}, ${formatCount(total.tokens)} tokens, ${formatUsd(usdOf(total.nanoUsd))}`,
   );
+  terminal.print(`${timesSentence(total.times) ?? ""}\n`.trimStart());
   if (rows.length === 0) {
     terminal.print(dim("No request ended in this time."));
     return;
@@ -123,7 +127,9 @@ function printTop(terminal: Terminal, title: string, sums: readonly Sums[]): voi
     [title, ({ name }) => (name.length > nameWidth ? `${name.slice(0, nameWidth - 1)}~` : name)],
     ["REQUESTS", ({ requests }) => formatCount(requests)],
     ["FAILED", ({ errors }) => formatCount(errors)],
-    ["SPEND", ({ nanoUsd }) => formatUsd(usdOf(nanoUsd), 4)],
+    title === "MODEL"
+      ? ["1ST P95", ({ times }) => p95Text(times)]
+      : ["SPEND", ({ nanoUsd }) => formatUsd(usdOf(nanoUsd), 4)],
     ["1ST TOKEN", ({ firstTokenMs }) => (firstTokenMs === null ? "-" : `${formatCount(Math.round(firstTokenMs))} ms`)],
     ["TOKENS/S", ({ tokensPerSecond }) => formatCount(tokensPerSecond && Math.round(tokensPerSecond))],
   ];
@@ -134,6 +140,11 @@ function printTop(terminal: Terminal, title: string, sums: readonly Sums[]): voi
     columns.slice(1).map(([name]) => name),
   );
   if (sums.length > shownRows) terminal.print(terminal.out.dim(`and ${sums.length - shownRows} more`));
+}
+
+function p95Text(times: TimeCounts | undefined): string {
+  const found = times && percentilesOfCounts(times.firstToken);
+  return found ? `${formatCount(found.p95)} ms` : "-";
 }
 
 function sumsBy(rows: readonly Row[], nameOf: (row: Row) => string): Sums[] {
@@ -155,5 +166,6 @@ function sum(name: string, rows: readonly Row[]): Sums {
     nanoUsd: total(({ cost }) => nanoOfUsd(cost ?? 0)),
     firstTokenMs: mean(({ first_token_ms: ms }) => ms),
     tokensPerSecond: mean(({ tokens_per_second: speed }) => speed),
+    times: timesOfRows(rows),
   };
 }

@@ -2,9 +2,11 @@
 
 import { z } from "zod";
 import { nanoOfUsd, usdOf } from "../../base/money.ts";
+import type { TimeCounts } from "../../domain/usage/time-counts.ts";
 import type { UsageGroup } from "../../domain/usage/usage.ts";
 import { formatCount, formatUsd, usdDigits } from "../terminal/figures.ts";
 import { formatTable, type Terminal, withoutColumns } from "../terminal/terminal.ts";
+import { percentilesText, rowTimes, timesOfRows, timesSentence } from "./percentiles.ts";
 
 const group = z.string().nullish();
 
@@ -28,6 +30,7 @@ export const usageRow = z.object({
   total_tokens: z.number(),
   cost: z.number().nullish(),
   errors: z.number(),
+  percentiles: rowTimes,
 });
 
 export type UsageRow = z.infer<typeof usageRow>;
@@ -47,7 +50,12 @@ const minBarWidth = 8;
 const maxBarWidth = 30;
 
 /** Columns that are left out first if the terminal is too narrow for all of them. */
-const dispensable = ["CACHED", "COMPLETION", "PROMPT", "ERRORS"];
+const dispensable = ["WHOLE ANSWER", "FIRST TOKEN", "CACHED", "COMPLETION", "PROMPT", "ERRORS"];
+
+const timeColumns: readonly (readonly [head: string, text: (row: Figures) => string])[] = [
+  ["FIRST TOKEN", (row) => percentilesText(row.times?.firstToken)],
+  ["WHOLE ANSWER", (row) => percentilesText(row.times?.total)],
+];
 
 /** Prints rows in the given order, with a total if there are several. */
 export function printUsage(terminal: Terminal, rows: readonly UsageRow[], options: UsageTableOptions): void {
@@ -56,6 +64,7 @@ export function printUsage(terminal: Terminal, rows: readonly UsageRow[], option
   const digits = usdDigits(rows.map((row) => row.cost));
   const isFree = (row: Figures & { model?: string | null | undefined }) =>
     costsNothing(row) && row.model != null && isUnpriced(row.model);
+  const times = timesOfRows(whole);
   const figures: readonly (readonly [head: string, text: (row: Figures) => string])[] = [
     ["REQUESTS", (row) => formatCount(row.requests)],
     ["PROMPT", (row) => formatCount(row.prompt_tokens)],
@@ -67,13 +76,14 @@ export function printUsage(terminal: Terminal, rows: readonly UsageRow[], option
     ["TOKENS", (row) => formatCount(row.total_tokens)],
     ["COST", (row) => (isFree(row) ? "no price" : formatUsd(row.cost, digits))],
     ["ERRORS", (row) => formatCount(row.errors)],
+    ...(times === undefined ? [] : timeColumns),
   ];
   const period = bucket === undefined ? [] : [`${bucket.toUpperCase()} (UTC)`];
   const names = [...period, ...groups.map((name) => name.toUpperCase())];
   const cells = rows.map((row) => [
     ...(bucket === undefined ? [] : [periodOf(row.start, bucket)]),
     ...groups.map((name) => row[name] ?? "-"),
-    ...figures.map(([, text]) => text(row)),
+    ...figures.map(([, text]) => text({ ...row, times: timesOfRows([row]) })),
   ]);
   if (rows.length > 1) {
     const total = sum(whole);
@@ -87,10 +97,12 @@ export function printUsage(terminal: Terminal, rows: readonly UsageRow[], option
   // On a narrow terminal a row takes several lines, so bars would be beside the wrong lines.
   if (lines.length !== cells.length) {
     terminal.print(table);
-    return;
+  } else {
+    const drawn = withBars(lines, rows, terminal);
+    terminal.print([first, ...drawn.slice(0, rows.length), ...drawn.slice(rows.length).map(out.bold)].join("\n"));
   }
-  const drawn = withBars(lines, rows, terminal);
-  terminal.print([first, ...drawn.slice(0, rows.length), ...drawn.slice(rows.length).map(out.bold)].join("\n"));
+  const sentence = timesSentence(times);
+  if (sentence !== undefined) terminal.print(out.dim(sentence));
 }
 
 /**
@@ -118,7 +130,9 @@ function joined(rows: readonly UsageRow[], groups: readonly UsageGroup[]): Usage
   };
 }
 
-type Figures = Omit<UsageRow, "start" | "end" | UsageGroup>;
+interface Figures extends Omit<UsageRow, "start" | "end" | "percentiles" | UsageGroup> {
+  times?: TimeCounts | undefined;
+}
 
 /** Reports whether the row has usage but no cost. */
 export function costsNothing({ cost, total_tokens: tokens }: Pick<UsageRow, "cost" | "total_tokens">): boolean {
@@ -137,6 +151,7 @@ function sum(rows: readonly UsageRow[]): Figures {
     // Sums whole nano-USD, because sums of fractions would show 0.30000000000000004.
     cost: priced ? usdOf(total((row) => nanoOfUsd(row.cost ?? 0))) : null,
     errors: total((row) => row.errors),
+    times: timesOfRows(rows),
   };
 }
 

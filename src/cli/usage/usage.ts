@@ -94,7 +94,7 @@ export const accountUsageCommand = usageCommand({
   hasAllAccounts: true,
   notes: [
     `With --all-accounts, the groups ${operatorGroups.slice(usageGroups.length).join(", ")} are known as well. Sums by
-upstream, deployment or outcome cover at most about a million requests.`,
+upstream or outcome and by another group than the model cover at most about a million requests.`,
   ],
   path: ({ options }) => pathOf("/usage", options),
 });

@@ -20,11 +20,11 @@ export interface Speed {
   model: string;
   /** Name of the engine. */
   upstream: string;
-  /** Mean milliseconds from the request to the first piece of the answer. Measured for streams only. */
-  firstTokenMs: number;
+  /** Mean milliseconds from the request to the first piece of the answer. Null without streams. */
+  firstTokenMs: number | null;
   /** Mean speed of generation. Null if no answer was long enough to measure it. */
   tokensPerSecond: number | null;
-  /** The percentiles of the time to the first piece and of the time to the end, for the same answers. */
+  /** The percentiles of the time to the first piece, of streams, and of the time to the end, of all completed answers. */
   firstTokenPercentiles?: Percentiles | undefined;
   totalPercentiles?: Percentiles | undefined;
 }

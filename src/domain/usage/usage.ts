@@ -3,6 +3,7 @@
 import type { MaybePromise } from "../../base/deferred.ts";
 import type { Environment } from "../api-key.ts";
 import type { BookedOperation } from "../models/operation.ts";
+import type { TimeCounts } from "./time-counts.ts";
 import type { Trail } from "./trail.ts";
 import type { UsageParts } from "./usage-parts.ts";
 
@@ -202,6 +203,8 @@ export interface UsageSums {
   firstTokenMs: number;
   generatedTokens: number;
   generationMs: number;
+  /** Undefined if they are not stored for the groups or filters of the report, or for its time. */
+  times?: TimeCounts | undefined;
 }
 
 export interface UsageRow extends UsageSums {

@@ -63,9 +63,11 @@ const deploymentShape = z
       .describe("Mean time to the first token of streamed answers in the last 15 minutes. null if there are none."),
     tokens_per_second: z.number().nullable().describe("Mean speed of these answers after their first token."),
     percentiles: z
-      .object({ first_token_ms: percentilesShape, total_ms: percentilesShape })
+      .object({ first_token_ms: percentilesShape.nullable(), total_ms: percentilesShape })
       .nullable()
-      .describe("Times of these answers, to the first token and to the end. null if there are none."),
+      .describe(
+        "Times of the answers in the last 15 minutes: to the first token, null without streams, and to the end of all answers. null if there are none.",
+      ),
     attempts: attemptsShape
       .nullable()
       .describe("The attempts of real requests. null for callers that are no operators, and without recent attempts."),
@@ -124,9 +126,9 @@ function toWire(
       first_token_ms: rounded(speed?.firstTokenMs),
       tokens_per_second: rounded(speed?.tokensPerSecond),
       percentiles:
-        speed?.firstTokenPercentiles && speed.totalPercentiles
-          ? { first_token_ms: speed.firstTokenPercentiles, total_ms: speed.totalPercentiles }
-          : null,
+        speed?.totalPercentiles === undefined
+          ? null
+          : { first_token_ms: speed.firstTokenPercentiles ?? null, total_ms: speed.totalPercentiles },
     })),
   };
 }

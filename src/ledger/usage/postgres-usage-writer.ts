@@ -9,7 +9,8 @@ import { tagsText } from "../../storage/tables/tags-text.ts";
 import { noTotals } from "./owner-totals.ts";
 import { UsageColumns } from "./usage-columns.ts";
 import { columnsOf, keptUsage, type LaterRollups, type UsageWriter } from "./usage-rows.ts";
-import { type RollupRow, rollupColumns, tagColumn, UsageSums } from "./usage-sums.ts";
+import { type RollupRow, rollupColumns, type SumColumns, type SumRow, tagColumn, UsageSums } from "./usage-sums.ts";
+import { totalsColumns, totalsOf } from "./usage-totals.ts";
 
 /**
  * Adds each record whose id is new, and increments its roll-ups. All processes lock the roll-ups in the same order, so
@@ -69,9 +70,12 @@ export class PostgresUsageWriter implements UsageWriter {
         FROM json_to_recordset(CAST(CAST(${rows} AS TEXT) AS JSON)) AS rows (${tx.unsafe(recordTypes)})
         ON CONFLICT (request_id) DO NOTHING RETURNING request_id`;
       if (added.length === 0) return { added: 0, tooOld };
-      const { rows: ofAll, byTag } = rollUp(newOf(usage, added));
-      await addRollups(tx, "usage_rollups", rollupColumns.key, ofAll);
-      if (byTag.length > 0) await addRollups(tx, "usage_tag_rollups", tagRollupKey, byTag);
+      const fresh = newOf(usage, added);
+      const { rows: ofAll, byTag } = rollUp(fresh);
+      await addSums(tx, "usage_rollups", rollupColumns, ofAll);
+      if (byTag.length > 0) await addSums(tx, "usage_tag_rollups", tagRollupColumns, byTag);
+      // These come last, because all processes wait for each other's locks on them.
+      await addSums(tx, "usage_totals", totalsColumns, totalsOf(fresh));
       return { added: added.length, tooOld };
     });
   }
@@ -105,14 +109,12 @@ function rollUp(usage: UsageColumns): { rows: RollupRow[]; byTag: RollupRow[] } 
   return { rows, byTag };
 }
 
-async function addRollups(tx: Database, table: string, key: readonly string[], rows: RollupRow[]): Promise<void> {
-  const { names, types: rowTypes, objects } = rollupRows(key, rows);
+async function addSums(tx: Database, table: string, of: SumColumns, rows: SumRow[]): Promise<void> {
+  const { names, types: rowTypes, objects } = sumRows(of, rows);
   await tx`
     INSERT INTO ${tx.unsafe(table)} (${tx.unsafe(names)}) SELECT ${tx.unsafe(names)}
     FROM json_to_recordset(CAST(CAST(${JSON.stringify(objects)} AS TEXT) AS JSON)) AS rows (${tx.unsafe(rowTypes)})
-    ON CONFLICT (${tx.unsafe(key.join(", "))}) DO UPDATE SET ${tx.unsafe(addedUp(table))},
-      first_at = least(${tx.unsafe(table)}.first_at, excluded.first_at),
-      last_at = greatest(${tx.unsafe(table)}.last_at, excluded.last_at)`;
+    ON CONFLICT (${tx.unsafe(of.key.join(", "))}) DO UPDATE SET ${tx.unsafe(addedUp(table, of))}`;
 }
 
 /** Returns a copy without characters that PostgreSQL cannot store. A single model name must not block all records. */
@@ -137,8 +139,8 @@ function readable(text: string): string {
 }
 
 /** Sorts rows by their key. All writers use the same order, so they do not deadlock. */
-function inOrder(rows: RollupRow[], keyLength: number): RollupRow[] {
-  const keyOf = (row: RollupRow) => row.slice(0, keyLength).join("\n");
+function inOrder(rows: readonly SumRow[], keyLength: number): SumRow[] {
+  const keyOf = (row: SumRow) => row.slice(0, keyLength).join("\n");
   return rows
     .map((row) => ({ row, place: keyOf(row) }))
     .sort((a, b) => (a.place < b.place ? -1 : 1))
@@ -211,11 +213,11 @@ const recordTypes = Object.entries(types)
   .map((pair) => pair.join(" "))
   .join(", ");
 
-const tagRollupKey = [...rollupColumns.key, tagColumn];
+const tagRollupColumns = { ...rollupColumns, key: [...rollupColumns.key, tagColumn] };
 
-/** Returns the names, types and values of roll-up rows for a statement. The first columns are those of `key`. */
-function rollupRows(key: readonly string[], rows: RollupRow[]) {
-  const columns = [...key, ...rollupColumns.sums, ...rollupColumns.times];
+/** Returns the names, types and values of rows of sums for a statement. The first columns are those of the key. */
+function sumRows({ key, sums, times }: SumColumns, rows: SumRow[]) {
+  const columns = [...key, ...sums, ...times];
   const isText = (name: string) => key.includes(name) && name !== "start";
   return {
     names: columns.join(", "),
@@ -224,6 +226,9 @@ function rollupRows(key: readonly string[], rows: RollupRow[]) {
   };
 }
 
-function addedUp(table: string): string {
-  return rollupColumns.sums.map((name) => `${name} = ${table}.${name} + excluded.${name}`).join(", ");
+function addedUp(table: string, { sums, times }: SumColumns): string {
+  return [
+    ...sums.map((name) => `${name} = ${table}.${name} + excluded.${name}`),
+    ...times.map((name, i) => `${name} = ${i === 0 ? "least" : "greatest"}(${table}.${name}, excluded.${name})`),
+  ].join(", ");
 }

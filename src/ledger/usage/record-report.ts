@@ -1,5 +1,6 @@
 // Adds up usage from single requests: by minute, model server, deployment or outcome, which the roll-ups do not know.
 import { invalidRequest } from "../../base/errors.ts";
+import { addCounts, countsOf, type TimeCounts, timeBounds } from "../../domain/usage/time-counts.ts";
 import type { UsageGroup, UsagePosition, UsageQuery, UsageRow } from "../../domain/usage/usage.ts";
 import { bucketEnd, bucketStart } from "../../domain/usage/usage-bucket.ts";
 import type { Database } from "../../storage/sql/database.ts";
@@ -47,6 +48,16 @@ const sums = {
 type SumName = keyof typeof sums;
 const sumNames = Object.keys(sums) as SumName[];
 
+/** The SQL of the counts by time, as `totalsOf` counts them. */
+const counts = [...timeBounds, undefined].flatMap((bound, step) => {
+  const within = (column: string) =>
+    `${column} > ${timeBounds[step - 1] ?? -1}${bound === undefined ? "" : ` AND ${column} <= ${bound}`}`;
+  return [
+    `sum(CASE WHEN ${within("first_token_ms")} THEN 1 ELSE 0 END) AS first_${step}`,
+    `sum(CASE WHEN outcome = 'completed' AND ${within("duration_ms")} THEN 1 ELSE 0 END) AS total_${step}`,
+  ];
+});
+
 type Row = Record<string, string | number>;
 
 /** Returns a page of rows, in the order of `SqlUsageReports`. Throws `invalid_request` if the period has too many requests. */
@@ -90,6 +101,7 @@ function read(db: Database, query: UsageQuery, from: number, until: number): Pro
     `at - at % ${seconds} AS bucket_start`,
     ...groupBy.map((group, i) => `${expressions[group] ?? "''"} AS group_${i}`),
     ...sumNames.map((name) => `${sums[name]} AS "${name}"`),
+    ...counts,
   ];
   return available(db`
     SELECT ${db.unsafe(columns.join(", "))} FROM usage_records
@@ -110,14 +122,22 @@ function add(rows: Map<string, UsageRow>, { bucket, groupBy }: UsageQuery, row: 
   const values = groupBy.map((_, i) => String(row[`group_${i}`]));
   const name = JSON.stringify([start, ...values]);
   const known = rows.get(name);
-  const added = known ?? {
+  const added: UsageRow = known ?? {
     ...{ start, end: bucketEnd(bucket, start), exactNanoUsd: 0n },
     groups: Object.fromEntries(groupBy.map((group, i) => [group, values[i] || null])),
     ...(Object.fromEntries(sumNames.map((sum) => [sum, 0])) as Record<SumName, number>),
   };
   for (const sum of sumNames) added[sum] += Number(row[sum]);
   added.exactNanoUsd += BigInt(row["nanoUsd"] ?? 0);
+  added.times = addCounts(added.times, timesOf(row));
   if (!known) rows.set(name, added);
+}
+
+function timesOf(row: Row): TimeCounts {
+  return countsOf(
+    (step) => Number(row[`first_${step}`]),
+    (step) => Number(row[`total_${step}`]),
+  );
 }
 
 function compared(one: readonly (string | number)[], other: readonly (string | number)[]): number {

@@ -7,7 +7,8 @@ import { type RecordRow, recordOf } from "../../storage/tables/record-row.ts";
 import { add } from "./owner-totals.ts";
 import { UsageColumns } from "./usage-columns.ts";
 import type { LaterRollups } from "./usage-rows.ts";
-import { rollupColumns, type TotalOf, tagColumn, UsageSums } from "./usage-sums.ts";
+import { rollupColumns, type SumColumns, type TotalOf, tagColumn, UsageSums } from "./usage-sums.ts";
+import { totalsColumns } from "./usage-totals.ts";
 
 /** Number of sums from which a batch is collected in memory and written to the roll-ups later. */
 const many = 200;
@@ -197,16 +198,17 @@ const deleteMoved = `
   DELETE FROM usage_unrolled WHERE batch IN (
     SELECT batch FROM usage_unrolled WHERE batch <= ? ORDER BY batch = 0, batch LIMIT ?)`;
 
-const addToRollup = addTo("usage_rollups", rollupColumns.key);
-const addToTagRollup = addTo("usage_tag_rollups", [...rollupColumns.key, tagColumn]);
+const addToRollup = addTo("usage_rollups", rollupColumns);
+const addToTagRollup = addTo("usage_tag_rollups", { ...rollupColumns, key: [...rollupColumns.key, tagColumn] });
+export const addToTotals = addTo("usage_totals", totalsColumns);
 
-function addTo(table: string, key: readonly string[]): string {
-  const { sums, times } = rollupColumns;
+function addTo(table: string, { key, sums, times }: SumColumns): string {
   const columns = [...key, ...sums, ...times];
-  const added = sums.map((column) => `${column} = ${column} + excluded.${column}`);
+  const added = [
+    ...sums.map((column) => `${column} = ${column} + excluded.${column}`),
+    ...times.map((column, i) => `${column} = ${i === 0 ? "min" : "max"}(${column}, excluded.${column})`),
+  ];
   return `
     INSERT INTO ${table} (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")})
-    ON CONFLICT (${key.join(", ")}) DO UPDATE SET ${added.join(", ")},
-      first_at = CASE WHEN excluded.first_at < first_at THEN excluded.first_at ELSE first_at END,
-      last_at = CASE WHEN excluded.last_at > last_at THEN excluded.last_at ELSE last_at END`;
+    ON CONFLICT (${key.join(", ")}) DO UPDATE SET ${added.join(", ")}`;
 }

@@ -1,4 +1,5 @@
-// Adds up usage from the roll-ups by time bucket and group, page by page.
+// Adds up usage from the roll-ups or totals by time bucket and group, page by page.
+import { countsOf } from "../../domain/usage/time-counts.ts";
 import type {
   UsageBucket,
   UsageGroup,
@@ -12,6 +13,7 @@ import type { Database } from "../../storage/sql/database.ts";
 import { available } from "../../storage/sql/outage.ts";
 import { credentialsOf } from "../../storage/tables/credential-rows.ts";
 import { anyTag, rollupColumns } from "./usage-sums.ts";
+import { type TotalsSource, totalsColumns, totalsFor } from "./usage-totals.ts";
 
 /** A query that the roll-ups answer. The others are answered from single records. */
 type SummedQuery = UsageQuery & { bucket: Exclude<UsageBucket, "minute"> };
@@ -19,7 +21,7 @@ type SummedQuery = UsageQuery & { bucket: Exclude<UsageBucket, "minute"> };
 const spans: Record<SummedQuery["bucket"], "hour" | "day"> = { hour: "hour", day: "day", month: "day" };
 
 /** The column of each group. Only these names are inserted into a query. */
-const columns: Partial<Record<UsageGroup, string>> = {
+const columns: Record<UsageGroup, string> = {
   model: "model",
   key: "key_id",
   environment: "environment",
@@ -27,7 +29,11 @@ const columns: Partial<Record<UsageGroup, string>> = {
   tag: "tag",
   account: "account_id",
   person: "person_id",
+  upstream: "upstream",
+  deployment: "deployment",
+  outcome: "outcome",
 };
+const ofRollups: ReadonlySet<UsageGroup> = new Set(["model", "key", "environment", "app", "tag", "account", "person"]);
 const sums = rollupColumns.sums;
 
 /**
@@ -72,6 +78,11 @@ interface Row {
   tag?: string;
   account_id?: string;
   person_id?: string;
+  upstream?: string;
+  deployment?: string;
+  outcome?: string;
+  /** The counts by time of \`usage_totals\`. */
+  [counts: `first_${number}` | `total_${number}`]: number | string;
 }
 
 interface Window {
@@ -86,40 +97,62 @@ interface Window {
 export class SqlUsageReports implements UsageReports {
   readonly #db: Database;
   readonly #catchUp: () => Promise<void>;
+  readonly #totalsSince: number;
 
-  /** `catchUp` is `SpoolLedger.catchUp`. */
-  constructor(db: Database, catchUp: () => Promise<void> = async () => {}) {
+  /** `catchUp` is `SpoolLedger.catchUp`. By default, no report reads `usage_totals`. */
+  constructor(
+    db: Database,
+    catchUp: () => Promise<void> = async () => {},
+    { totalsSince = Number.POSITIVE_INFINITY }: { totalsSince?: number } = {},
+  ) {
     this.#db = db;
     this.#catchUp = catchUp;
+    this.#totalsSince = totalsSince;
   }
 
   async report(query: UsageQuery, page: { after: UsagePosition | undefined; limit: number }): Promise<UsageRow[]> {
-    if (!isSummed(query)) {
+    const totals = totalsFor(query);
+    if (query.bucket === "minute" || !(isSummed(query) || (totals && query.start >= this.#totalsSince))) {
       const { reportOfRecords } = await import("./record-report.ts");
       return reportOfRecords(this.#db, query, page);
     }
     await this.#catchUp();
     const rows: UsageRow[] = [];
-    for (const window of windows(query, page.after)) {
+    const summed: SummedQuery = { ...query, bucket: query.bucket };
+    for (const window of windows(summed, page.after)) {
       if (window.from > query.start) await new Promise(setImmediate);
-      const found: Row[] = await available(this.#read(query, { ...window, limit: page.limit - rows.length }));
-      for (const row of found) rows.push(toUsageRow(query, row));
+      const source = window.from >= this.#totalsSince ? totals : undefined;
+      const found: Row[] = await available(this.#read(summed, { ...window, limit: page.limit - rows.length }, source));
+      for (const row of found) rows.push(toUsageRow(summed, row, source !== undefined));
       if (rows.length >= page.limit) break;
     }
     return rows;
   }
 
-  #read(query: SummedQuery, { from, until, after, limit }: Window) {
+  #read(query: SummedQuery, { from, until, after, limit }: Window, totals: TotalsSource | undefined) {
     const db = this.#db;
-    const groups = query.groupBy.map((group) => columns[group] ?? "");
+    const groups = totals?.groups ?? query.groupBy.map((group) => columns[group]);
     // With months as buckets, a window is a single month, so all rows are in one bucket and have the same environment.
     const order = db.unsafe([query.bucket === "month" ? "environment" : "start", ...groups].join(", "));
+    const names = groups.map((column, i) => `${column} AS ${columns[query.groupBy[i] ?? "model"]}, `);
     return db`
-      SELECT min(start) AS earliest, ${db.unsafe(groups.map((column) => `${column}, `).join(""))}
-        ${db.unsafe(sums.map(summed).join(", "))}
-      FROM ${this.#rollups(query, from, until)}
+      SELECT min(start) AS earliest, ${db.unsafe(names.join(""))}
+        ${db.unsafe((totals ? totalsColumns.sums : sums).map(summed).join(", "))}
+      FROM ${totals ? this.#totals(query, totals, from, until) : this.#rollups(query, from, until)}
         ${after.length === 0 ? db`` : db`AND (${db.unsafe(groups.join(", "))}) > (${this.#values(after)})`}
       GROUP BY ${order} HAVING sum(requests) > 0 ORDER BY ${order} LIMIT ${limit}`;
+  }
+
+  #totals(
+    { environment, bucket, model }: SummedQuery,
+    { accountId, kind, name }: TotalsSource,
+    from: number,
+    until: number,
+  ) {
+    const db = this.#db;
+    return db`usage_totals WHERE account_id = ${accountId} AND environment = ${environment} AND span = ${spans[bucket]}
+      AND kind = ${kind} AND start >= ${from} AND start < ${until}
+      ${name === undefined ? db`` : db`AND name = ${name}`} ${model === undefined ? db`` : db`AND model = ${model}`}`;
   }
 
   /** Returns the table and condition of the rows to add up. */
@@ -181,11 +214,13 @@ export class SqlUsageReports implements UsageReports {
 /** Reports whether the roll-ups have what the query asks for. */
 function isSummed(query: UsageQuery): query is SummedQuery {
   const { bucket, groupBy, upstream, outcome } = query;
-  return bucket !== "minute" && upstream === undefined && outcome === undefined && groupBy.every((one) => columns[one]);
+  return (
+    bucket !== "minute" && upstream === undefined && outcome === undefined && groupBy.every((one) => ofRollups.has(one))
+  );
 }
 
 /** Returns the SQL of a sum. Money is read as text, because a month's sum may exceed the safe integers of a double. */
-function summed(name: (typeof sums)[number]): string {
+function summed(name: string): string {
   return name === "nano_usd" ? `CAST(sum(${name}) AS TEXT) AS ${name}` : `sum(${name}) AS ${name}`;
 }
 
@@ -207,7 +242,7 @@ function* windows(query: SummedQuery, last: UsagePosition | undefined): Generato
   }
 }
 
-function toUsageRow({ bucket, groupBy }: SummedQuery, row: Row): UsageRow {
+function toUsageRow({ bucket, groupBy }: SummedQuery, row: Row, hasTimes: boolean): UsageRow {
   const start = bucketStart(bucket, Number(row.earliest));
   const groups: UsageRow["groups"] = {};
   if (groupBy.includes("model")) groups.model = row.model ?? "";
@@ -217,6 +252,9 @@ function toUsageRow({ bucket, groupBy }: SummedQuery, row: Row): UsageRow {
   if (groupBy.includes("tag")) groups.tag = row.tag || null;
   if (groupBy.includes("account")) groups.account = row.account_id ?? "";
   if (groupBy.includes("person")) groups.person = row.person_id || null;
+  if (groupBy.includes("upstream")) groups.upstream = row.upstream || null;
+  if (groupBy.includes("deployment")) groups.deployment = row.deployment || null;
+  if (groupBy.includes("outcome")) groups.outcome = row.outcome ?? "";
   return {
     start,
     end: bucketEnd(bucket, start),
@@ -235,5 +273,13 @@ function toUsageRow({ bucket, groupBy }: SummedQuery, row: Row): UsageRow {
     firstTokenMs: Number(row.first_token_ms),
     generatedTokens: Number(row.generated_tokens),
     generationMs: Number(row.generation_ms),
+    ...(hasTimes
+      ? {
+          times: countsOf(
+            (step) => Number(row[`first_${step}`]),
+            (step) => Number(row[`total_${step}`]),
+          ),
+        }
+      : {}),
   };
 }

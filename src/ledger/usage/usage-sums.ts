@@ -49,6 +49,11 @@ export const rollupColumns = {
 } as const;
 export const tagColumn = "tag";
 
+/** A row of a table of sums, in the order of its columns. */
+export type SumRow = (string | number)[];
+/** The columns of a table of sums, as in `rollupColumns`. */
+export type SumColumns = Readonly<Record<"key" | "sums" | "times", readonly string[]>>;
+
 const [promptSum, completionSum, nanoUsdSum] = [1, 2, 3];
 /** Positions in a row: the time of the first usage, of the last usage, and the start of the time span. */
 const firstAt = rollupColumns.sums.length;
@@ -250,31 +255,9 @@ export class UsageSums {
   }
 
   #addTo(sum: number, usage: UsageColumns, row: number): void {
-    const { outcome } = usage.kindAt(row);
-    const second = usage.number(row, at);
     const first = stride * sum;
-    const generated = usage.number(row, completionTokens);
-    this.#widen(first, second);
-    this.#plus(first, 1);
-    this.#plus(first + promptSum, usage.number(row, promptTokens));
-    this.#plus(first + completionSum, generated);
-    const cost = usage.numberOrNull(row, nanoUsd);
-    if (cost === null) this.#plus(first + 12, 1);
-    else this.#plus(first + nanoUsdSum, cost);
-    if (outcome === "failed") this.#plus(first + 4, 1);
-    if (usage.hasParts(row)) {
-      this.#plus(first + 9, usage.number(row, cachedTokens));
-      this.#plus(first + 10, usage.number(row, cacheWriteTokens));
-      this.#plus(first + 11, usage.number(row, reasoningTokens));
-    }
-    const firstToken = usage.numberOrNull(row, firstTokenMs);
-    if (firstToken === null) return;
-    const end = { completionTokens: generated, durationMs: usage.number(row, durationMs), firstTokenMs: firstToken };
-    const generation = generationOf(end);
-    this.#plus(first + 5, 1);
-    this.#plus(first + 6, firstToken);
-    this.#plus(first + 7, generation?.tokens ?? 0);
-    this.#plus(first + 8, generation?.ms ?? 0);
+    this.#widen(first, usage.number(row, at));
+    addUsage(this.#numbers, first, usage, row);
   }
 
   #findFor(usage: UsageColumns, row: number, { environment, model }: RequestKind, second: number): number {
@@ -293,7 +276,7 @@ export class UsageSums {
     const second = numbers[firstAt] ?? 0;
     const sum = this.#find(keyId, accountId, appId, environment, model, tag, numbers[start] ?? 0, second);
     const first = sum * stride;
-    for (let i = 0; i < firstAt; i++) this.#plus(first + i, numbers[i] ?? 0);
+    for (let i = 0; i < firstAt; i++) plus(this.#numbers, first + i, numbers[i] ?? 0);
     this.#widen(first, second);
     this.#widen(first, numbers[lastAt] ?? second);
   }
@@ -360,10 +343,6 @@ export class UsageSums {
     this.#numbers[first + lastAt] = second;
   }
 
-  #plus(index: number, value: number): void {
-    this.#numbers[index] = (this.#numbers[index] ?? 0) + value;
-  }
-
   #widen(first: number, second: number): void {
     const numbers = this.#numbers;
     if (second < (numbers[first + firstAt] ?? 0)) numbers[first + firstAt] = second;
@@ -375,6 +354,35 @@ export class UsageSums {
     if (whose === undefined) throw new RangeError(`There is no sum ${sum}.`);
     return whose;
   }
+}
+
+/** Adds a request to the numbers of `rollupColumns.sums`, which begin at `first`. */
+export function addUsage(numbers: Float64Array, first: number, usage: UsageColumns, row: number): void {
+  const generated = usage.number(row, completionTokens);
+  plus(numbers, first, 1);
+  plus(numbers, first + promptSum, usage.number(row, promptTokens));
+  plus(numbers, first + completionSum, generated);
+  const cost = usage.numberOrNull(row, nanoUsd);
+  if (cost === null) plus(numbers, first + 12, 1);
+  else plus(numbers, first + nanoUsdSum, cost);
+  if (usage.kindAt(row).outcome === "failed") plus(numbers, first + 4, 1);
+  if (usage.hasParts(row)) {
+    plus(numbers, first + 9, usage.number(row, cachedTokens));
+    plus(numbers, first + 10, usage.number(row, cacheWriteTokens));
+    plus(numbers, first + 11, usage.number(row, reasoningTokens));
+  }
+  const firstToken = usage.numberOrNull(row, firstTokenMs);
+  if (firstToken === null) return;
+  const end = { completionTokens: generated, durationMs: usage.number(row, durationMs), firstTokenMs: firstToken };
+  const generation = generationOf(end);
+  plus(numbers, first + 5, 1);
+  plus(numbers, first + 6, firstToken);
+  plus(numbers, first + 7, generation?.tokens ?? 0);
+  plus(numbers, first + 8, generation?.ms ?? 0);
+}
+
+function plus(numbers: Float64Array, index: number, value: number): void {
+  numbers[index] = (numbers[index] ?? 0) + value;
 }
 
 /** Returns a unique name for a key, or for a key and tag. Ids contain no line break. */

@@ -9,7 +9,7 @@ import { PreparedSqlite } from "../../storage/sql/prepared-sqlite.ts";
 import { requestsKeptFrom } from "../../storage/tables/retention-store.ts";
 import { tagsText } from "../../storage/tables/tags-text.ts";
 import { PostgresUsageWriter } from "./postgres-usage-writer.ts";
-import { SqliteRollups } from "./sqlite-rollups.ts";
+import { addToTotals, SqliteRollups } from "./sqlite-rollups.ts";
 import {
   at,
   cachedTokens,
@@ -25,6 +25,7 @@ import {
 } from "./usage-columns.ts";
 import type { UsageKind } from "./usage-kinds.ts";
 import { catchUp, columnsOf, keptUsage, type UsageWriter } from "./usage-rows.ts";
+import { totalsOf } from "./usage-totals.ts";
 
 export type { UsageWriter };
 
@@ -151,6 +152,7 @@ class SqliteUsageWriter implements UsageWriter {
 
   #add(usage: UsageColumns): number {
     this.rollups.add(usage);
+    for (const row of totalsOf(usage)) this.#db.statement(addToTotals).run(row);
     for (const [kind, rows] of rowsByKind(usage)) this.#addRecords(usage, kind, rows);
     // Attempt logs (trails) are written separately, because few records have one.
     for (const [row, trail] of usage.trails) {

@@ -1096,4 +1096,36 @@ const migrations: readonly (readonly string[])[] = [
     // Raised limits of the account and its members: JSON list; null: none.
     `ALTER TABLE accounts ADD COLUMN raises TEXT`,
   ],
+  [
+    // Sums over whole accounts (`kind` model), and over all accounts with `account_id` '' (all, account, model, upstream,
+    // deployment, outcome). `name`: the account, model server or outcome. The last columns count answers by their time.
+    `CREATE TABLE usage_totals (
+      account_id TEXT NOT NULL,
+      environment TEXT NOT NULL,
+      span TEXT NOT NULL,
+      kind TEXT NOT NULL,
+      start BIGINT NOT NULL,
+      name TEXT NOT NULL,
+      model TEXT NOT NULL,
+      requests BIGINT NOT NULL,
+      prompt_tokens BIGINT NOT NULL,
+      completion_tokens BIGINT NOT NULL,
+      nano_usd BIGINT NOT NULL,
+      errors BIGINT NOT NULL,
+      timed BIGINT NOT NULL,
+      first_token_ms BIGINT NOT NULL,
+      generated_tokens BIGINT NOT NULL,
+      generation_ms BIGINT NOT NULL,
+      cached_tokens BIGINT NOT NULL,
+      cache_write_tokens BIGINT NOT NULL,
+      reasoning_tokens BIGINT NOT NULL,
+      unpriced BIGINT NOT NULL,
+      ${["first", "total"].flatMap((of) => Array.from({ length: 19 }, (_, i) => `${of}_${i} BIGINT NOT NULL,`)).join(" ")}
+      PRIMARY KEY (account_id, environment, span, kind, start, name, model)
+    ) WITHOUT ROWID`,
+    // The requests of all accounts for one model, and at one model server.
+    `CREATE INDEX usage_records_by_model ON usage_records (model, environment, at)`,
+    `CREATE INDEX usage_records_by_server ON usage_records (upstream, environment, at) WHERE upstream IS NOT NULL`,
+    `DROP INDEX usage_records_by_upstream`,
+  ],
 ];

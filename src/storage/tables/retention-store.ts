@@ -38,18 +38,23 @@ export const hourlyUsageKeptFrom = names.hourly_usage;
 export const usageAgeLock = 0x6865_6105;
 
 interface OwnedTable {
-  name: "usage_rollups" | "usage_tag_rollups" | "refusals";
+  name: "usage_rollups" | "usage_tag_rollups" | "usage_totals" | "refusals";
   /** Columns of the primary key after account and environment. */
   key: string;
   only: string;
 }
 
 const rollupKey = "span, start, key_id, app_id, model";
-/** Owners with rows in the second table also have rows in the first, which are kept longer. */
 const owned = {
   hourly_usage: [
     { name: "usage_rollups", key: rollupKey, only: "span = 'hour' AND " },
     { name: "usage_tag_rollups", key: `tag, ${rollupKey}`, only: "span = 'hour' AND " },
+    {
+      name: "usage_totals",
+      key: "span, kind, start, name, model",
+      // The kinds let both databases find the times by the primary key.
+      only: "span = 'hour' AND kind IN ('account', 'all', 'deployment', 'model', 'outcome', 'upstream') AND ",
+    },
   ],
   refusals: [{ name: "refusals", key: "start, key_id, app_id, model, reason", only: "" }],
 } as const satisfies Partial<Record<RetainedKind, readonly [OwnedTable, ...OwnedTable[]]>>;
@@ -60,6 +65,11 @@ const byTime: Readonly<Record<Exclude<RetainedKind, keyof typeof owned>, readonl
   audit: ["audit_log", "id"],
   refused_requests: ["refused_requests", "request_id"],
 };
+
+/** Returns a text that sorts as the primary keys do, because ids have no control characters. */
+function nameOf({ accountId, environment }: PurgeCursor): string {
+  return `${accountId}\n${environment}`;
+}
 
 function isOwned(kind: RetainedKind): kind is keyof typeof owned {
   return Object.hasOwn(owned, kind);
@@ -155,14 +165,13 @@ export class SqlRetentionStore implements RetentionStore, SeenTimesStore {
     cursor: PurgeCursor | undefined,
     limit: number,
   ) {
-    const { name } = tables[0];
-    const owner = cursor ?? (await this.#ownerAfter(name, { accountId: "", environment: "" }));
+    const owner = cursor ?? (await this.#ownerAfter(tables, { accountId: "", environment: "" }));
     if (!owner) return { deleted: 0, next: null };
     let deleted = 0;
     for (const table of tables) {
       if (deleted < limit) deleted += await this.#deleteOwned(table, owner, before, limit - deleted);
     }
-    return { deleted, next: deleted < limit ? ((await this.#ownerAfter(name, owner)) ?? null) : owner };
+    return { deleted, next: deleted < limit ? ((await this.#ownerAfter(tables, owner)) ?? null) : owner };
   }
 
   #deleteOwned({ name, key, only }: OwnedTable, owner: PurgeCursor, before: number, limit: number): Promise<number> {
@@ -178,12 +187,20 @@ export class SqlRetentionStore implements RetentionStore, SeenTimesStore {
     );
   }
 
-  async #ownerAfter(table: string, { accountId, environment }: PurgeCursor): Promise<PurgeCursor | undefined> {
+  async #ownerAfter(
+    tables: readonly OwnedTable[],
+    { accountId, environment }: PurgeCursor,
+  ): Promise<PurgeCursor | undefined> {
     const db = this.#db;
-    const [row]: { account_id: string; environment: string }[] = await available(db`
-      SELECT account_id, environment FROM ${db.unsafe(table)}
-      WHERE (account_id, environment) > (${accountId}, ${environment}) ORDER BY account_id, environment LIMIT 1`);
-    return row && { accountId: row.account_id, environment: row.environment };
+    let next: PurgeCursor | undefined;
+    for (const { name } of tables) {
+      const [row]: { account_id: string; environment: string }[] = await available(db`
+        SELECT account_id, environment FROM ${db.unsafe(name)}
+        WHERE (account_id, environment) > (${accountId}, ${environment}) ORDER BY account_id, environment LIMIT 1`);
+      const found = row && { accountId: row.account_id, environment: row.environment };
+      if (found && (!next || nameOf(found) < nameOf(next))) next = found;
+    }
+    return next;
   }
 
   async #delete(statement: (tx: Database) => PromiseLike<unknown[]>): Promise<number> {

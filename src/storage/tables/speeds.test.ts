@@ -74,13 +74,19 @@ onEachDatabase((databases) => {
     ]);
   });
 
-  test("ignores old, unstreamed, failed and instant answers in the speed", async () => {
-    await have(
-      record({ at: now - 15 * 60 - 1 }),
-      record({ first_token_ms: null }),
-      record({ outcome: "failed" }),
-      record({ upstream: null }),
-    );
+  test("counts answers that were not streamed in the percentiles of the total alone", async () => {
+    await have(record({ first_token_ms: null, duration_ms: 700 }));
+    expect(await speeds.recent(now)).toMatchObject([
+      { firstTokenMs: null, tokensPerSecond: null, totalPercentiles: { p50: 700, p95: 700, p99: 700 } },
+    ]);
+    await have(record());
+    expect(await speeds.recent(now)).toMatchObject([
+      { firstTokenMs: 100, firstTokenPercentiles: { p50: 100 }, totalPercentiles: { p50: 700, p99: 1_100 } },
+    ]);
+  });
+
+  test("ignores old, failed and instant answers in the speed", async () => {
+    await have(record({ at: now - 15 * 60 - 1 }), record({ outcome: "failed" }), record({ upstream: null }));
     expect(await speeds.recent(now)).toEqual([]);
     await have(record({ duration_ms: 100 }));
     expect(await speeds.recent(now)).toMatchObject([

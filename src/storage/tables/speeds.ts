@@ -7,7 +7,7 @@ interface Row {
   model: string;
   upstream: string;
   /** Milliseconds of each answer, separated by commas. */
-  first_tokens: string;
+  first_tokens: string | null;
   totals: string;
   tokens: number | string;
   generation_ms: number | string;
@@ -38,7 +38,7 @@ export class SqlSpeeds implements Speeds {
     return [...sums.values()].map(({ model, upstream, firstTokens, totals, tokens, generationMs }) => ({
       model,
       upstream,
-      firstTokenMs: firstTokens.reduce((sum, ms) => sum + ms, 0) / firstTokens.length,
+      firstTokenMs: firstTokens.length === 0 ? null : firstTokens.reduce((sum, ms) => sum + ms, 0) / firstTokens.length,
       tokensPerSecond: generationMs > 0 ? (tokens * 1000) / generationMs : null,
       firstTokenPercentiles: percentilesOf(firstTokens),
       totalPercentiles: percentilesOf(totals),
@@ -57,7 +57,7 @@ export class SqlSpeeds implements Speeds {
         SELECT model, upstream, outcome, first_token_ms, completion_tokens, duration_ms FROM usage_records
         WHERE at >= ${from} AND at < ${until} ORDER BY at DESC LIMIT ${rowsPerMinute}
       ) AS newest
-      WHERE first_token_ms IS NOT NULL AND upstream IS NOT NULL AND outcome = 'completed'
+      WHERE upstream IS NOT NULL AND outcome = 'completed'
       GROUP BY model, upstream`);
   }
 }
@@ -75,7 +75,7 @@ function add(sums: Map<string, Sums>, row: Row): void {
   const name = JSON.stringify([row.model, row.upstream]);
   const { model, upstream } = row;
   const known = sums.get(name) ?? { model, upstream, firstTokens: [], totals: [], tokens: 0, generationMs: 0 };
-  known.firstTokens.push(...row.first_tokens.split(",").map(Number));
+  if (row.first_tokens !== null) known.firstTokens.push(...row.first_tokens.split(",").map(Number));
   known.totals.push(...row.totals.split(",").map(Number));
   known.tokens += Number(row.tokens);
   known.generationMs += Number(row.generation_ms);

@@ -6,6 +6,7 @@ import type { DeploymentStatus, ManagedModel, ModelStatus } from "../../api/type
 import { SmallButton } from "../../parts/page/buttons.tsx";
 import { PlainLinkButton } from "../../parts/page/links.tsx";
 import { CopyAction } from "../../parts/secrets/copy.tsx";
+import { percentileText } from "../../parts/usage/percentile-text.ts";
 import { environmentList } from "../../parts/words/environments.ts";
 import { count, duration, perSecond } from "../../parts/words/figures.ts";
 import { SmallNote } from "../../parts/words/note.tsx";
@@ -153,8 +154,4 @@ function Speed({ deployment }: { deployment: DeploymentStatus }) {
       )}
     </>
   );
-}
-
-function percentileText({ p50, p95, p99 }: NonNullable<DeploymentStatus["percentiles"]>["total_ms"]): string {
-  return `p50 ${duration(p50)}, p95 ${duration(p95)}, p99 ${duration(p99)}`;
 }

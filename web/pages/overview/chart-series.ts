@@ -63,6 +63,7 @@ function labelsOf(names: readonly string[]): string[] {
 }
 
 function nameOf(id: string | null, by: GroupName, names: Overview["names"]): string {
-  if (by === "model") return id ?? "";
-  return id === null || id === "" ? "No app" : credentialName(names, id);
+  if (by === "app" && !id) return "No app";
+  if (!id) return by === "model" ? "" : "No upstream";
+  return by === "key" || by === "app" ? credentialName(names, id) : (names[id] ?? id);
 }

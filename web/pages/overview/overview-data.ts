@@ -4,7 +4,7 @@ import type { ApiFailure } from "../../api/client.ts";
 import { usePolled } from "../../api/queries.ts";
 import { nowSeconds } from "../../api/server-time.ts";
 import { useSession } from "../../api/session.tsx";
-import type { Overview } from "../../api/types.ts";
+import type { Overview, OverviewOfAllAccounts } from "../../api/types.ts";
 import { type Figures, loadUsage, sumOf } from "../../api/usage.ts";
 import type { ChartBucket } from "../../parts/chart/time-chart.tsx";
 
@@ -24,10 +24,16 @@ export const ranges: Readonly<Record<RangeName, Range>> = {
 };
 
 export const groups = ["model", "key", "app"] as const;
-export type GroupName = (typeof groups)[number];
+/** The groups of operators over all accounts. */
+export const groupsOfAll = ["account", "model", "key", "app", "upstream", "deployment", "outcome"] as const;
+export type GroupName = (typeof groups)[number] | (typeof groupsOfAll)[number];
 
-export function useOverview(range: RangeName, by: GroupName | undefined, everyMs: number | undefined) {
-  return usePolled<Overview>("/v1/overview", { range, group_by: by }, everyMs);
+/** The overview of an account, or of all accounts, which has no limits of its own. */
+export type AnyOverview = OverviewOfAllAccounts & Partial<Pick<Overview, "account">>;
+
+export function useOverview(isAll: boolean, range: RangeName, by: GroupName | undefined, everyMs: number | undefined) {
+  const path = isAll ? "/v1/admin/overview" : "/v1/overview";
+  return usePolled<AnyOverview>(path, { range, group_by: by }, everyMs);
 }
 
 /** Loads the account's usage of the last year in this environment; all figures are 0 before the first request. */

@@ -3,7 +3,7 @@ import { Group, SegmentedControl, SimpleGrid, Stack, Switch, Text } from "@manti
 import { useState } from "react";
 import { credentialName } from "../../api/names.ts";
 import { useSession } from "../../api/session.tsx";
-import type { Overview } from "../../api/types.ts";
+import { AccountScope, useAllAccounts } from "../../parts/filters/account-scope.tsx";
 import { oneOf, useAddress } from "../../parts/page/address.ts";
 import { Failure } from "../../parts/page/failure.tsx";
 import { useLater } from "../../parts/page/later.ts";
@@ -11,13 +11,18 @@ import { Page } from "../../parts/page/page.tsx";
 import { Charts, WaitingCharts } from "./charts.tsx";
 import { FailingUpstreams } from "./failing-upstreams.tsx";
 import { LimitsCard } from "./limits-card.tsx";
-import { groups, rangeNames, ranges, useOverview } from "./overview-data.ts";
+import { type AnyOverview, groups, groupsOfAll, rangeNames, ranges, useOverview } from "./overview-data.ts";
 import { RecentErrors } from "./recent-errors.tsx";
 import { Throttled } from "./throttled.tsx";
-import { Tiles, WaitingTiles } from "./tiles.tsx";
+import { ResponseTimes, Tiles, WaitingTiles } from "./tiles.tsx";
 
-const defaults = { range: "24h", by: "model", live: "on" };
+const defaults = { range: "24h", by: "model", live: "on", of: "" };
 const bys = [...groups, "all"] as const;
+const bysOfAll = [...groupsOfAll, "all"] as const;
+const titles: Readonly<Record<(typeof bysOfAll)[number], string>> = {
+  ...{ account: "Account", model: "Model", key: "Key", app: "App" },
+  ...{ upstream: "Upstream", deployment: "Deployment", outcome: "Outcome", all: "Total" },
+};
 const liveMs = 5_000;
 /** Loaded lazily, because nobody sees the first steps after the first request. */
 const loadFirstSteps = async () => (await import("./first-steps.tsx")).FirstSteps;
@@ -26,9 +31,15 @@ export function OverviewPage() {
   const { isOperator } = useSession();
   const [said, change] = useAddress(defaults);
   const range = oneOf(rangeNames, said.range);
-  const by = oneOf(bys, said.by);
+  const isAll = useAllAccounts(said.of);
+  const by = isAll ? oneOf(bysOfAll, said.by) : oneOf(bys, said.by);
   const isLive = said.live !== "off";
-  const { data, error, refetch } = useOverview(range, by === "all" ? undefined : by, isLive ? liveMs : undefined);
+  const { data, error, refetch } = useOverview(
+    isAll,
+    range,
+    by === "all" ? undefined : by,
+    isLive ? liveMs : undefined,
+  );
   // The first steps stay on screen until the reader has seen the first request arrive.
   const [steps, setSteps] = useState<"begun" | "done">();
   if (data?.usage.is_new && steps === undefined) setSteps("begun");
@@ -44,9 +55,10 @@ export function OverviewPage() {
   return (
     <Page
       title="Overview"
-      about="Requests, tokens, spend, speed and rate-limited requests of the account."
+      about={`Requests, tokens, spend, speed and rate-limited requests of ${isAll ? "all accounts" : "the account"}.`}
       actions={
         <Group gap="md">
+          <AccountScope isAll={isAll} choose={(of) => change({ of, by: of === "all" ? "account" : "model" })} />
           <Switch
             label="Auto-refresh"
             checked={isLive}
@@ -63,7 +75,7 @@ export function OverviewPage() {
     >
       {isOperator && <FailingUpstreams />}
       {data && steps !== "begun" ? (
-        <Content overview={data} by={by} choose={(chosen) => change({ by: chosen })} />
+        <Content {...{ overview: data, isAll, by }} choose={(chosen) => change({ by: chosen })} />
       ) : error ? (
         <Failure error={error} retry={refetch} />
       ) : (
@@ -73,12 +85,20 @@ export function OverviewPage() {
   );
 }
 
-function Content({ overview, by, choose }: { overview: Overview; by: (typeof bys)[number]; choose(by: string): void }) {
+interface ContentProps {
+  overview: AnyOverview;
+  isAll: boolean;
+  by: (typeof bysOfAll)[number];
+  choose(by: string): void;
+}
+
+function Content({ overview, isAll, by, choose }: ContentProps) {
   const { usage, names, throttled, errors, account, range, group_by } = overview;
   const nameOf = (id: string) => credentialName(names, id);
   return (
     <Stack gap="md">
       <Tiles sum={usage.sum} before={usage.before} length={ranges[range].title} />
+      <ResponseTimes times={usage.sum.percentiles} />
       <Group gap="xs">
         <Text size="sm" id="charts-by">
           Charts by
@@ -88,19 +108,14 @@ function Content({ overview, by, choose }: { overview: Overview; by: (typeof bys
           aria-labelledby="charts-by"
           value={by}
           onChange={choose}
-          data={[
-            { value: "model", label: "Model" },
-            { value: "key", label: "Key" },
-            { value: "app", label: "App" },
-            { value: "all", label: "Total" },
-          ]}
+          data={(isAll ? bysOfAll : bys).map((value) => ({ value, label: titles[value] }))}
         />
       </Group>
       <Charts {...{ usage, names }} by={group_by ?? "all"} bucket={ranges[range].bucket} />
       <Throttled throttled={throttled} nameOf={nameOf} />
       <SimpleGrid cols={{ base: 1, md: 2 }} spacing="sm">
-        <LimitsCard account={account} />
-        <RecentErrors errors={errors} nameOf={nameOf} />
+        {account && <LimitsCard account={account} />}
+        <RecentErrors {...{ errors, isAll, nameOf }} />
       </SimpleGrid>
     </Stack>
   );

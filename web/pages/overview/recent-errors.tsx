@@ -9,19 +9,22 @@ import { Note, SmallNote } from "../../parts/words/note.tsx";
 
 interface RecentErrorsProps {
   errors: Overview["errors"];
+  /** True for the requests of all accounts. */
+  isAll: boolean;
   /** Returns the name of a credential by its id. */
   nameOf(id: string): string;
 }
 
-export function RecentErrors({ errors, nameOf }: RecentErrorsProps) {
+export function RecentErrors({ errors, isAll, nameOf }: RecentErrorsProps) {
+  const more = <PlainLink href={`/requests?outcome=failed${isAll ? "&of=all" : ""}`}>All in Logs</PlainLink>;
   return (
-    <Card title="Recent errors" more={<PlainLink href="/requests?outcome=failed">All in Logs</PlainLink>}>
+    <Card title="Recent errors" more={more}>
       {errors.length === 0 && <Note>No recent errors.</Note>}
       <Stack gap="xs">
         {errors.map(({ id, at, model, key, error_code }) => (
           <Group key={id} justify="space-between" gap="xs" wrap="nowrap">
             <div style={{ minWidth: 0 }}>
-              <PlainLink href={`/requests/${id}`} fw={500}>
+              <PlainLink href={`/requests/${id}${isAll ? "?of=all" : ""}`} fw={500}>
                 {error_code ?? "failed"}
               </PlainLink>
               <SmallNote truncate>

@@ -2,11 +2,13 @@
 import { Group, Paper, SimpleGrid, Skeleton, Text, VisuallyHidden } from "@mantine/core";
 import { ArrowDownIcon, ArrowUpIcon, DashIcon } from "@primer/octicons-react";
 import { costsNothing, useUnpriced } from "../../api/models.ts";
+import type { Times } from "../../api/percentiles.ts";
 import type { Overview } from "../../api/types.ts";
+import { percentileText } from "../../parts/usage/percentile-text.ts";
 import { count, duration, money, percent, perSecond, short } from "../../parts/words/figures.ts";
 import { SmallNote } from "../../parts/words/note.tsx";
 
-type Figures = Overview["usage"]["sum"];
+type Figures = Overview["usage"]["before"];
 
 interface Tile {
   title: string;
@@ -106,6 +108,27 @@ function Change({ tile, value, before, length }: ChangeProps) {
         {isSame ? "no change" : amount}
       </Text>
       <VisuallyHidden>{`${words}; ${tile.format(before)} in the ${length} before`}</VisuallyHidden>
+    </Group>
+  );
+}
+
+/** The percentiles of the times of answers, if they were counted. */
+export function ResponseTimes({ times }: { times: Times }) {
+  const lines = [
+    ["First token", percentileText(times?.first_token_ms)],
+    ["Whole answer", percentileText(times?.total_ms)],
+  ] as const;
+  if (lines.every(([, text]) => text === undefined)) return null;
+  return (
+    <Group component="section" aria-label="Response times" gap="lg">
+      {lines.map(([title, text]) => (
+        <Text key={title} size="sm" component="span">
+          {title}:{" "}
+          <Text span inherit className="numeric">
+            {text ?? "no streams"}
+          </Text>
+        </Text>
+      ))}
     </Group>
   );
 }

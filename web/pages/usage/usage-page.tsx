@@ -15,8 +15,9 @@ import { useAddress } from "../../parts/page/address.ts";
 import { Failure } from "../../parts/page/failure.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import { Waiting } from "../../parts/page/waiting.tsx";
+import { percentileText } from "../../parts/usage/percentile-text.ts";
 import { groupsOf, type Metric, type MetricName, metrics, seriesOf } from "../../parts/usage/usage-metrics.ts";
-import { count, money, percent, short } from "../../parts/words/figures.ts";
+import { count, duration, money, percent, short } from "../../parts/words/figures.ts";
 import { Note, SmallNote } from "../../parts/words/note.tsx";
 import { type Asked, askOf, defaults, type Said } from "./usage-ask.ts";
 import { type Explored, useExplored } from "./usage-data.ts";
@@ -199,9 +200,11 @@ function Totals({ sum, mean, unpriced }: TotalsProps) {
     ["Tokens", count(sum.total_tokens), `${count(prompt)} prompt${cached}, ${count(completion)} completion`],
     spendOf(sum, unpriced),
     ["Errors", count(errors), requests === 0 ? "" : `${percent(errors / requests)} of requests`],
+    ["First token", meanText(sum.first_token_ms), percentileText(sum.percentiles?.first_token_ms) ?? ""],
+    ["Whole answer", medianText(sum), percentileText(sum.percentiles?.total_ms) ?? ""],
   ];
   return (
-    <SimpleGrid cols={{ base: 2, md: 4 }} spacing="xs">
+    <SimpleGrid cols={{ base: 2, md: 3, xl: 6 }} spacing="xs">
       {shown.map(([title, value, note]) => (
         <Paper key={title} withBorder p="sm" component="section" aria-label={title}>
           <SmallNote>{title}</SmallNote>
@@ -213,6 +216,15 @@ function Totals({ sum, mean, unpriced }: TotalsProps) {
       ))}
     </SimpleGrid>
   );
+}
+
+function meanText(ms: number | null): string {
+  return ms === null ? "–" : duration(ms);
+}
+
+/** The whole answer has no mean: the median stands in its place. */
+function medianText({ percentiles }: ReturnType<typeof sumOf>): string {
+  return meanText(percentiles?.total_ms?.p50 ?? null);
 }
 
 const maxNames = 2;

@@ -82,6 +82,10 @@ const figures: readonly Figure[] = [
     text: (sum) => (sum.first_token_ms === null ? "–" : duration(sum.first_token_ms)),
   },
   {
+    ...{ name: "p95", head: "p95", wideOnly: true, value: (sum) => sum.percentiles?.first_token_ms?.p95 ?? null },
+    text: ({ percentiles }) => (percentiles?.first_token_ms ? duration(percentiles.first_token_ms.p95) : "–"),
+  },
+  {
     ...{ name: "speed", head: "Tokens/s", wideOnly: true, value: (sum) => sum.tokens_per_second },
     text: (sum) => (sum.tokens_per_second === null ? "–" : perSecond(sum.tokens_per_second)),
   },

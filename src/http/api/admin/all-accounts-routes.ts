@@ -107,7 +107,7 @@ function usage(deps: AllAccountsDeps): ScopedRoute {
       operationId: "getUsageOfAccounts",
       summary: "Retrieve the usage of all accounts",
       description:
-        "Also groups by account, person, model server, deployment and outcome. Sums by minute, model server, deployment or outcome are added up from the stored requests, so their period must not contain more than about a million requests. Buckets without requests are omitted. With `Accept: text/csv` the answer is all rows as CSV, with times in ISO 8601.",
+        "Also groups by account, person, model server, deployment and outcome. Sums by minute, and those by model server, deployment or outcome together with another group or filter than the model, are added up from the stored requests, so their period must not contain more than about a million requests. Buckets without requests are omitted. With `Accept: text/csv` the answer is all rows as CSV, with times in ISO 8601.",
       query: usageParameters,
       response: { ...usageDoc.response, json: allUsageReport },
       errors: ["permission_denied"],

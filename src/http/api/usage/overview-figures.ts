@@ -2,6 +2,7 @@
 
 import { z } from "zod";
 import { usdOf } from "../../../base/money.ts";
+import { addCounts } from "../../../domain/usage/time-counts.ts";
 import type { UsageGroup, UsagePosition, UsageQuery, UsageReports, UsageSums } from "../../../domain/usage/usage.ts";
 import { firstTokenMs, rounded, shownSpeed, speed } from "./speed-wire.ts";
 
@@ -78,6 +79,7 @@ function add(sums: UsageSums, more: UsageSums, part = 1): void {
   sums.firstTokenMs += more.firstTokenMs * part;
   sums.generatedTokens += more.generatedTokens * part;
   sums.generationMs += more.generationMs * part;
+  sums.times = addCounts(sums.times, more.times);
 }
 
 /** Returns the sums of a period. A bucket that `until` divides counts in proportion. */

@@ -24,7 +24,7 @@ import { readQuery } from "../../content/query.ts";
 import type { Answer, Exchange, RouteDoc, ScopedRoute } from "../../exchange/route.ts";
 import { listInTurn } from "../list-turns.ts";
 import { csvAnswer, variesByAccept } from "./csv-answer.ts";
-import { firstTokenMs, rounded, shownSpeed, speed } from "./speed-wire.ts";
+import { firstTokenMs, rounded, shownSpeed, speed, timesShape, timesToWire } from "./speed-wire.ts";
 import {
   accountUsageParameters,
   decodeCursor,
@@ -82,6 +82,7 @@ const usageRow = z
     tokens_per_second: speed.describe(
       "Mean generation speed over all streamed tokens, without the first token of each answer. null: no such tokens.",
     ),
+    percentiles: timesShape,
   })
   .meta({ id: "UsageRow" });
 
@@ -278,6 +279,7 @@ function toWire(row: UsageRow): WireRow {
     errors: row.errors,
     first_token_ms: meanFirstTokenMs(row),
     tokens_per_second: shownSpeed(row.generatedTokens, row.generationMs),
+    percentiles: timesToWire(row.times),
   };
 }
 
@@ -288,10 +290,12 @@ function meanFirstTokenMs({ timed, firstTokenMs: sum }: UsageRow): number | null
 function csvHeader(groupBy: readonly UsageGroup[]): string[] {
   const sums = ["requests", "prompt_tokens", "completion_tokens", "total_tokens", "cost", "errors"];
   const parts = ["cached_tokens", "cache_write_tokens", "reasoning_tokens", "unpriced_requests"];
-  return ["start", "end", ...groupBy, ...sums, "first_token_ms", "tokens_per_second", ...parts];
+  const times = ["first_token", "total"].flatMap((of) => ["p50", "p95", "p99"].map((name) => `${of}_${name}_ms`));
+  return ["start", "end", ...groupBy, ...sums, "first_token_ms", "tokens_per_second", ...parts, ...times];
 }
 
 function csvCells(groupBy: readonly UsageGroup[], row: UsageRow): (string | number | null)[] {
+  const times = timesToWire(row.times);
   return [
     isoTime(row.start),
     isoTime(row.end),
@@ -308,6 +312,7 @@ function csvCells(groupBy: readonly UsageGroup[], row: UsageRow): (string | numb
     row.cacheWriteTokens,
     row.reasoningTokens,
     row.unpriced,
+    ...[times?.first_token_ms, times?.total_ms].flatMap((of) => [of?.p50 ?? null, of?.p95 ?? null, of?.p99 ?? null]),
   ];
 }
 

@@ -1,13 +1,13 @@
-// The time from which requests without a price are counted: the first start that counts them, if there was usage
-// before.
+// The times from which sums count what earlier versions did not count: always, or from the first start that counts it.
 import { expect, test } from "bun:test";
 import { onEachDatabase } from "../../../tests/support/databases.ts";
-import { unpricedSince } from "./unpriced-since.ts";
+import { totalsSince, unpricedSince } from "./counted-since.ts";
 
 onEachDatabase((databases) => {
-  test("counts unpriced requests always in a new installation, and from the first start in an upgraded one", async () => {
+  test("counts always in a new installation, and from the first start or a later midnight in an upgraded one", async () => {
     const fresh = await databases.open();
     expect([await unpricedSince(fresh.db, 1_000), await unpricedSince(fresh.db, 2_000)]).toEqual([0, 0]);
+    expect(await totalsSince(fresh.db, 90_000)).toBe(0);
     await fresh.close();
     const upgraded = await databases.open();
     await upgraded.db`
@@ -15,6 +15,10 @@ onEachDatabase((databases) => {
         completion_tokens, nano_usd, errors)
       VALUES ('acct_1', 'live', 'day', 0, 'key_1', '', 'm', 1, 1, 1, 0, 0)`;
     expect([await unpricedSince(upgraded.db, 1_000), await unpricedSince(upgraded.db, 2_000)]).toEqual([1_000, 1_000]);
+    // The second midnight, because replicas of the previous version may still write.
+    expect([await totalsSince(upgraded.db, 90_000), await totalsSince(upgraded.db, 200_000)]).toEqual([
+      259_200, 259_200,
+    ]);
     await upgraded.close();
   });
 });
