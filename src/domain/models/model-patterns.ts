@@ -1,4 +1,5 @@
 // Patterns for models in rules: an id, or a prefix ending in `*`.
+import { maskKeys } from "../api-key.ts";
 
 export const maxModelPatternLength = 256;
 export const modelPatternPattern = /^[^\s*]+\*?$/;
@@ -30,4 +31,17 @@ export function commonPatterns(some: readonly string[], others: readonly string[
     }),
   );
   return [...new Set(common)];
+}
+
+/** Matches printable ASCII without spaces. A client may send a prompt in the place of a model. */
+const modelName = /^[!-~]{1,128}$/;
+
+/** Reports whether the text may be the name of a model: printable ASCII without spaces. */
+export function mayNameModel(text: string): boolean {
+  return modelName.test(text);
+}
+
+/** Returns the text for a log line: keys are masked, and what names no model is left out. */
+export function loggedModel(text: string): string {
+  return mayNameModel(text) ? maskKeys(text) : "(no model name)";
 }

@@ -5,9 +5,9 @@ import type { ByteSpan } from "../../base/bytes/byte-span.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { MaybePromise } from "../../base/deferred.ts";
 import type { GatewayError } from "../../base/errors.ts";
-import { maskKeys } from "../../domain/api-key.ts";
 import type { LimitStatus } from "../../domain/limits/limits.ts";
 import type { Deployment } from "../../domain/models/model.ts";
+import { loggedModel } from "../../domain/models/model-patterns.ts";
 import type { Operation } from "../../domain/models/operation.ts";
 import type { Priority } from "../../domain/models/policies/priority.ts";
 import type { Principal } from "../../domain/principal.ts";
@@ -174,7 +174,7 @@ export async function countFor(
 ): Promise<TokenCount> {
   const limits = deps.requestLimits();
   const sent = decodeCountRequest(operation, await readJsonBytes(exchange.req, limits), limits);
-  exchange.line["model"] = maskKeys(sent.model);
+  exchange.line["model"] = loggedModel(sent.model);
   const { requestId, req } = exchange;
   if (sent.dialect.maker === "anthropic") sent.messageHeaders = readMessageHeaders(req.headers, sent);
   const kept = { owner: responseOwnerOf(principal), limits, hold: (bytes: number) => req.hold(bytes) };
@@ -213,7 +213,7 @@ export function runFor(
 }
 
 export function logAsked({ line }: Exchange, request: DecodedRequest): void {
-  line["model"] = maskKeys(request.model);
+  line["model"] = loggedModel(request.model);
   line["stream"] = request.stream;
 }
 

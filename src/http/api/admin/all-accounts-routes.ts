@@ -3,6 +3,7 @@ import { z } from "zod";
 import { GatewayError, invalidRequest } from "../../../base/errors.ts";
 import { environments } from "../../../domain/api-key.ts";
 import type { AuditLog } from "../../../domain/audit.ts";
+import { mayNameModel } from "../../../domain/models/model-patterns.ts";
 import type { Principal } from "../../../domain/principal.ts";
 import type { UsageParties } from "../../../domain/usage/statement.ts";
 import { operatorBuckets, operatorGroups, type UsageQuery, usageOutcomes } from "../../../domain/usage/usage.ts";
@@ -262,12 +263,9 @@ function requireOwnerOfTags(isOfOne: boolean, hasTags: boolean): void {
   throw invalidRequest("tag: tags belong to an account; give `account`, `person`, `key` or `app` as well.");
 }
 
-/** Matches ids of models. A client may have sent a prompt in place of one. */
-const modelId = /^[\w.:/@+-]{1,128}$/;
-
 function ofAnyToWire(request: PastRequest): z.infer<typeof requestOfAny> {
   const { accountId, environment, model } = request;
-  const isNamed = !isRefused(request) || model === null || modelId.test(model);
+  const isNamed = !isRefused(request) || model === null || mayNameModel(model);
   return {
     ...toWire(request),
     ...(isNamed ? {} : { model: null, error_message: null }),

@@ -4,8 +4,8 @@ import { z } from "zod";
 import { fieldError, GatewayError, invalidRequest } from "../../../base/errors.ts";
 import { invalidApiKey } from "../../../base/invalid-api-key.ts";
 import { shown } from "../../../base/text/shown.ts";
-import { maskKeys } from "../../../domain/api-key.ts";
 import type { Deployment, Model } from "../../../domain/models/model.ts";
+import { loggedModel } from "../../../domain/models/model-patterns.ts";
 import type { Principal } from "../../../domain/principal.ts";
 import { tagHeader } from "../../../domain/usage/request-tags.ts";
 import { ownDeployments } from "../../../inference/overflow/overflow.ts";
@@ -77,7 +77,7 @@ async function connect(exchange: Exchange, deps: RealtimeRouteDeps): Promise<Pla
   }
   if (deps.stopping.begun) throw stoppingError();
   const name = nameIn(req.target);
-  exchange.line["model"] = maskKeys(name);
+  exchange.line["model"] = loggedModel(name);
   exchange.line["stream"] = true;
   if (!deps.catalog.find(name)) await deps.catalog.whenComplete();
   const model = requireModel(principal, deps.catalog.find(name), name);

@@ -5,8 +5,8 @@ import { decodeByteText, encodeByteText } from "../../../base/bytes/byte-text.ts
 import type { ClientStream } from "../../../base/bytes/client-stream.ts";
 import type { Cancellation } from "../../../base/cancellation.ts";
 import type { ErrorCode, GatewayError } from "../../../base/errors.ts";
-import { maskKeys } from "../../../domain/api-key.ts";
 import type { Deployment } from "../../../domain/models/model.ts";
+import { loggedModel } from "../../../domain/models/model-patterns.ts";
 import type { Priority } from "../../../domain/models/policies/priority.ts";
 import type { Principal } from "../../../domain/principal.ts";
 import type { CacheResult } from "../../../domain/usage/cache-result.ts";
@@ -91,7 +91,7 @@ async function answerTurn(
 ): Promise<GatewayError | undefined> {
   const { exchange, principal, recent } = options;
   const limits = deps.requestLimits();
-  exchange.line["model"] = maskKeys(sent.model);
+  exchange.line["model"] = loggedModel(sent.model);
   exchange.line["stream"] = true;
   const kept = {
     ...{ owner: responseOwnerOf(principal), limits },
