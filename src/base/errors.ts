@@ -51,17 +51,28 @@ export const refusalReasons = [
   "member_quota",
   "app_quota",
   "tag_quota",
+  "organization_quota",
   "capacity",
 ] as const;
 export type RefusalReason = (typeof refusalReasons)[number];
 /** The names of quotas. A quota for one tag is a `tag_quota`, whatever its owner is. */
-export const quotaReasons = ["account_quota", "key_quota", "member_quota", "app_quota", "tag_quota"] as const;
+export const quotaReasons = [
+  "account_quota",
+  "key_quota",
+  "member_quota",
+  "app_quota",
+  "tag_quota",
+  "organization_quota",
+] as const;
 export type QuotaReason = (typeof quotaReasons)[number];
+/** The owners of quotas, as errors and figures name them. */
+export const quotaOwners = ["account", "key", "member", "app", "organization"] as const;
+export type QuotaOwner = (typeof quotaOwners)[number];
 
 /** The quota that refused a request, in machine-readable form. Amounts in USD, times in Unix seconds. */
 export interface SpentQuota {
   reason: QuotaReason;
-  owner: "account" | "key" | "member" | "app";
+  owner: QuotaOwner;
   unit: "requests" | "tokens" | "usd";
   limit: number;
   used: number;

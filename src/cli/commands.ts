@@ -30,6 +30,7 @@ export const commands: ReadonlyMap<string, () => Promise<CommandEntry>> = new Ma
   ["limits", async () => (await import("./usage/limits.ts")).limitsCommand],
   ["requests", async () => (await import("./usage/requests.ts")).requestsCommand],
   ["accounts", async () => (await import("./admin/accounts.ts")).accountsCommand],
+  ["organizations", async () => (await import("./admin/organizations.ts")).organizationsCommand],
   ["people", async () => (await import("./admin/people.ts")).peopleCommand],
   ["tiers", async () => (await import("./admin/tiers.ts")).tiersCommand],
   ["upstreams", async () => (await import("./admin/upstreams.ts")).upstreamsCommand],

@@ -6,6 +6,7 @@ import type { AccountAmount, Amount, ByName } from "./limits/amounts.ts";
 import type { LimitRaise } from "./limits/limit-requests.ts";
 import type { QuotaRule } from "./limits/quota-rules.ts";
 import type { Priority } from "./models/policies/priority.ts";
+import type { Organization, OrganizationChanges } from "./organization.ts";
 
 /** A tier and its limits. Amounts are for each account and environment. Null means no limit. */
 export interface Tier extends ByName<Amount, number | null> {
@@ -51,6 +52,10 @@ export interface Account {
   tools: readonly string[] | null;
   /** Unix seconds. */
   createdAt: number;
+  /** The organization that the account belongs to. Undefined means none. */
+  organizationId?: string | undefined;
+  /** The organization with its limits. Lists of accounts leave it out. */
+  organization?: Organization | undefined;
 }
 
 export type AccountChanges = Partial<Pick<Account, "name" | "tier" | "status" | "storeChats" | "tools">> & {
@@ -71,4 +76,27 @@ export interface AccountStore {
   /** Returns false if there is no tier of this name. */
   deleteTier(name: string, event: AuditEvent): Promise<boolean>;
   countAccountsOfTier(name: string): Promise<number>;
+}
+
+/** Methods that write also write the audit event, in the same transaction. */
+export interface OrganizationStore {
+  findOrganization(id: string): Promise<Organization | undefined>;
+  /** Returns organizations in the order of creation, beginning with the one that follows the id `after`. */
+  listOrganizations(page: { after: string | undefined; limit: number }): Promise<Organization[]>;
+  insertOrganization(organization: Organization, event: AuditEvent): Promise<void>;
+  updateOrganization(id: string, changes: OrganizationChanges, event: AuditEvent): Promise<Organization | undefined>;
+  /** Deletes an organization that has no accounts. Returns whether it was deleted. */
+  deleteOrganization(id: string, event: AuditEvent): Promise<boolean>;
+  /**
+   * Puts the account into an organization, or into none. Returns the organization that the account was in before, or
+   * undefined if nothing changed, because the account or the organization does not exist or the account was there.
+   */
+  moveAccount(
+    accountId: string,
+    organizationId: string | null,
+    event: AuditEvent,
+  ): Promise<{ before: Organization | null } | undefined>;
+  /** Returns accounts of an organization in the order of creation. */
+  listAccountsOf(id: string, page: { after: string | undefined; limit: number }): Promise<Account[]>;
+  countAccountsOf(ids: readonly string[]): Promise<ReadonlyMap<string, number>>;
 }

@@ -13,6 +13,7 @@ import { adminLimitRequestRoutes } from "./api/admin/limit-request-routes.ts";
 import { adminModelProcessRoutes } from "./api/admin/model-process-routes.ts";
 import { adminModelRoutes } from "./api/admin/model-routes.ts";
 import { adminNodeRoutes } from "./api/admin/node-routes.ts";
+import { adminOrganizationRoutes } from "./api/admin/organization-routes.ts";
 import { adminPeopleRoutes } from "./api/admin/people-routes.ts";
 import { adminPulledModelRoutes } from "./api/admin/pulled-model-routes.ts";
 import { adminSigningKeyRoutes } from "./api/admin/signing-key-routes.ts";
@@ -107,6 +108,7 @@ const makers = [
   toolConnectionRoutes,
   auditRoutes,
   adminAccountRoutes,
+  adminOrganizationRoutes,
   allAccountsRoutes,
   adminKeyRoutes,
   adminTierRoutes,

@@ -1,10 +1,11 @@
 // Determines the limits and quotas that the requests of a principal count against.
 import { nanoOfUsd } from "../base/money.ts";
-import type { Account, Tier } from "../domain/account.ts";
+import { type Account, defaultTierEnvironments, type Tier } from "../domain/account.ts";
 import type { Environment } from "../domain/api-key.ts";
 import { type LimitRaise, raisedRules, raisesOf } from "../domain/limits/limit-requests.ts";
 import type { CounterLocation, LimitGroup, LimitSet, Quota, RateLimit } from "../domain/limits/limits.ts";
 import { type QuotaRule, windowOf } from "../domain/limits/quota-rules.ts";
+import type { Organization } from "../domain/organization.ts";
 import type { ApiKeyRecord, ChainKey, KeyChain, KeyStore } from "../domain/principal.ts";
 
 export interface LimitedParty {
@@ -23,6 +24,9 @@ export interface AccountLimits {
   readonly requests: readonly RateLimit[];
   readonly tokens: readonly RateLimit[];
   readonly quota: Quota;
+  /** The monthly quota of the account's organization. Undefined without an organization. */
+  readonly ofOrganization?: Quota | undefined;
+  /** The quotas with a window of the account, then those of its organization. */
   readonly windows: readonly Quota[];
   /** Amounts granted for a time, of members too. */
   readonly raises?: readonly LimitRaise[] | undefined;
@@ -54,8 +58,9 @@ export class ChainLimits implements LimitSet {
 
   /** The limits grouped by account and key. */
   get groups(): readonly LimitGroup[] {
-    const { requests, tokens, quota } = this.ofAccount;
+    const { requests, tokens, quota, ofOrganization } = this.ofAccount;
     const groups: LimitGroup[] = [{ id: quota.id, requests: requests[0], tokens: tokens[0], quota }];
+    if (ofOrganization) groups.push({ id: ofOrganization.id, quota: ofOrganization });
     for (const key of this.#keys) groups.push(ownLimits(key));
     return groups;
   }
@@ -70,7 +75,9 @@ export class ChainLimits implements LimitSet {
   }
 
   get quotas(): readonly Quota[] {
-    return [this.ofAccount.quota, ...this.#keys.map((key) => ownLimits(key).quota)];
+    const { quota, ofOrganization } = this.ofAccount;
+    const shared = ofOrganization ? [quota, ofOrganization] : [quota];
+    return [...shared, ...this.#keys.map((key) => ownLimits(key).quota)];
   }
 }
 
@@ -94,14 +101,35 @@ export function limitsOf({ keys, account, environment, tier }: LimitedParty): Ch
     nanoUsd: holds ? nanoUsdOf(ofMonth("usd", amounts.monthlySpend)) : null,
     counted: undefined,
   };
+  const organization = account.organization && organizationLimits(account.organization, environment);
+  const windows = holds ? windowsOf(quota, raisedRules(amounts.quotas ?? [], raises)) : [];
   const ofAccount = {
     requests: ofTier(tier.requestsPerMinute),
     tokens: ofTier(tier.tokensPerMinute),
     quota,
-    windows: holds ? windowsOf(quota, raisedRules(amounts.quotas ?? [], raises)) : [],
+    ...(organization && { ofOrganization: organization.quota }),
+    windows: organization ? [...windows, ...organization.windows] : windows,
     ...(account.raises && { raises: account.raises }),
   };
   return new ChainLimits(ofAccount, keys);
+}
+
+/** Returns the quotas that the accounts of an organization share. Environments without limits still count usage. */
+export function organizationLimits(
+  { id: ownerId, monthlyTokens, monthlySpend, quotas }: Organization,
+  environment: Environment,
+): Pick<AccountLimits, "quota" | "windows"> {
+  const holds = defaultTierEnvironments.includes(environment);
+  const quota: Quota = {
+    id: `organization:${ownerId}:${environment}`,
+    owner: "organization",
+    ownerId,
+    environment,
+    tokens: holds ? monthlyTokens : null,
+    nanoUsd: holds ? nanoUsdOf(monthlySpend) : null,
+    counted: undefined,
+  };
+  return { quota, windows: holds ? windowsOf(quota, quotas) : [] };
 }
 
 /** Returns the quotas against which the usage of these keys counts. */

@@ -1,9 +1,11 @@
 // Usage of quotas with a window and of monthly quotas, in the form of the API.
 import { calendarMonthOf } from "../base/calendar-month.ts";
 import { usdOf } from "../base/money.ts";
+import type { Environment } from "../domain/api-key.ts";
 import { quotaReason, whomToAsk } from "../domain/limits/limit-refusal.ts";
 import type { LimitStore, Quota, QuotaUse } from "../domain/limits/limits.ts";
 import type { Period } from "../domain/limits/quota-rules.ts";
+import type { AccountQuotaWire } from "../wire/accounts.ts";
 import type { UsedQuotas } from "../wire/quotas.ts";
 
 /** Returns the usage of quotas with a window: one entry for each amount of each quota. */
@@ -32,6 +34,31 @@ export async function monthUse(
     limited.map(async (quota) => amountsOf(quota, { requests: 0, ...(await limits.used(quota)) }, month)),
   );
   return used.flat();
+}
+
+/** Returns the limits and usage of this month in each environment, in the form of the API. */
+export async function monthOf(
+  limitsIn: (environment: Environment) => { quota: Quota; windows: readonly Quota[] },
+  environments: readonly Environment[],
+  limits: Pick<LimitStore, "used" | "usedInWindow">,
+  nowSeconds: number,
+): Promise<AccountQuotaWire> {
+  const month = calendarMonthOf(nowSeconds);
+  const quotaOf = async (environment: Environment) => {
+    const { quota, windows } = limitsIn(environment);
+    const used = await limits.used(quota);
+    return {
+      environment,
+      tokens: { limit: quota.tokens, used: used.tokens },
+      spend: { limit: quota.nanoUsd === null ? null : usdOf(quota.nanoUsd), used: usdOf(used.nanoUsd) },
+      windows: await quotaUse(windows, limits),
+    };
+  };
+  return {
+    period_start: month.start,
+    period_end: month.end,
+    environments: await Promise.all(environments.map(quotaOf)),
+  };
 }
 
 function amountsOf(quota: Quota, use: QuotaUse, period: Period | undefined): UsedQuotas {

@@ -66,6 +66,7 @@ import { SqlKeyStore } from "../storage/tables/key-store.ts";
 import { SqlKeyRotationStore } from "../storage/tables/notifications/key-rotation-store.ts";
 import { SqlDeclaredMarks } from "../storage/tables/operations/declared-marks.ts";
 import { SqlIdempotentRequests } from "../storage/tables/operations/idempotent-requests.ts";
+import { SqlOrganizationStore } from "../storage/tables/operations/organization-store.ts";
 import { SqlRefusalStore } from "../storage/tables/refusal-store.ts";
 import { SqlRefusedRequests } from "../storage/tables/refused-request-store.ts";
 import { SqlBackgroundStore } from "../storage/tables/responses/background-store.ts";
@@ -116,6 +117,7 @@ export interface Governance {
   keys: SqlKeyStore;
   keyRotations: SqlKeyRotationStore;
   accounts: SqlAccountStore;
+  organizations: SqlOrganizationStore;
   declaredMarks: SqlDeclaredMarks;
   idempotentRequests: IdempotentRequests;
   audit: SqlAuditLog;
@@ -358,6 +360,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
     keys,
     keyRotations,
     accounts,
+    organizations: new SqlOrganizationStore(db),
     declaredMarks: new SqlDeclaredMarks(db),
     idempotentRequests,
     audit,

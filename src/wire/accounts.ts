@@ -61,10 +61,26 @@ const accountMembers = {
   quotas: shownQuotas.nullable().describe(`Quotas per window, ${listMeaning}`),
   store_chats: storeChats,
   tools: shownTools,
+  organization: z.string().nullable().describe("Id of the organization that the account belongs to, `org_…`."),
   created_at: unixSeconds,
 } as const;
 
 const allowance = z.object({ limit: z.number().nullable().describe("null: no limit."), used: z.number() });
+
+/** Limits of an account or organization, and their usage in this month. */
+export const accountQuota = z.object({
+  period_start: unixSeconds,
+  period_end: unixSeconds,
+  environments: z.array(
+    z.object({
+      environment: z.enum(environments),
+      tokens: allowance,
+      spend: allowance.describe("USD."),
+      windows: usedQuotas.describe("Quotas per window."),
+    }),
+  ),
+});
+export type AccountQuotaWire = z.infer<typeof accountQuota>;
 
 export const accountShape = z.object(accountMembers).meta({ id: "Account" });
 export type AccountWire = z.infer<typeof accountShape>;
@@ -72,22 +88,9 @@ export type AccountWire = z.infer<typeof accountShape>;
 export const accountDetailsShape = z
   .object({
     ...accountMembers,
-    quota: z
-      .object({
-        period_start: unixSeconds,
-        period_end: unixSeconds,
-        environments: z.array(
-          z.object({
-            environment: z.enum(environments),
-            tokens: allowance,
-            spend: allowance.describe("USD."),
-            windows: usedQuotas.describe("Quotas per window."),
-          }),
-        ),
-      })
-      .describe(
-        "Limits and usage of this calendar month (UTC). The limits combine the account's overrides with its tier.",
-      ),
+    quota: accountQuota.describe(
+      "Limits and usage of this calendar month (UTC). The limits combine the account's overrides with its tier.",
+    ),
   })
   .meta({ id: "AccountDetails" });
 

@@ -1,6 +1,6 @@
 // Shapes of quotas per window on the wire: as given, and with their use.
 import { z } from "zod";
-import { quotaReasons, type SpentQuota } from "../base/errors.ts";
+import { quotaOwners, quotaReasons, type SpentQuota } from "../base/errors.ts";
 import {
   maxQuotaModels,
   maxQuotas,
@@ -67,8 +67,10 @@ export const usedQuotas = z.array(
   z.object({
     reason,
     owner: z
-      .enum(["account", "key", "member", "app"])
-      .describe("Owner of the quota. For a key it can also be a key that created it, for a login the member."),
+      .enum(quotaOwners)
+      .describe(
+        "Owner of the quota. For a key it can also be a key that created it, for a login the member. The quota of an organization counts all of its accounts.",
+      ),
     owner_id: z.string(),
     unit,
     amount,
@@ -88,7 +90,7 @@ export const usedQuotas = z.array(
 export const spentQuota = z
   .object({
     reason,
-    owner: z.enum(["account", "key", "member", "app"]),
+    owner: z.enum(quotaOwners),
     unit,
     limit: z.number(),
     used: z.number(),

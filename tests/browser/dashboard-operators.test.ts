@@ -132,6 +132,43 @@ test("applies an account's own limits over its tier's, and refuses a suspended o
   expect(visitor.trouble).toEqual([]);
 });
 
+test("gives accounts one budget: creates an organization, moves an account into it and out, and deletes it", async () => {
+  const account = await accountOf("Blue Harbour Ltd");
+  await using visitor = await arrive("/admin/accounts?tab=organizations");
+  const { page } = visitor;
+  await page.getByText("No organizations").waitFor();
+  await look(visitor, "organizations-empty");
+  await visitor.press("Create organization");
+  await dialog(page).getByRole("textbox", { name: "Name" }).fill("Harbour Group");
+  await dialog(page).getByRole("combobox", { name: "Spend per month" }).selectOption({ label: "Limit" });
+  await dialog(page).getByRole("textbox", { name: "USD" }).fill("5000");
+  await press(page, "Create organization");
+  await dialog(page).getByText("No account yet.").waitFor();
+
+  await visitor.go(`/admin/accounts/${account["id"]}`);
+  await page.getByRole("combobox", { name: "Organization" }).selectOption("Harbour Group");
+  await waitForText(page, "was moved");
+  await look(visitor, "account-organization");
+  await visitor.go("/admin/accounts?tab=organizations");
+  await page.getByText("$5,000.00 a month").waitFor();
+  await look(visitor, "organizations");
+  await page.getByRole("button", { name: "Harbour Group" }).click();
+  await dialog(page).getByRole("link", { name: "Blue Harbour Ltd" }).waitFor();
+  await look(visitor, "organization");
+  await dialog(page).getByRole("link", { name: "Statement of these accounts" }).click();
+  await page.getByRole("region", { name: "Statement" }).getByText("Harbour Group").waitFor();
+
+  await visitor.go(`/admin/accounts/${account["id"]}`);
+  await page.getByRole("combobox", { name: "Organization" }).selectOption("None");
+  await waitForText(page, "belongs to no organization");
+  await visitor.go("/admin/accounts?tab=organizations");
+  await page.getByRole("button", { name: "Harbour Group" }).click();
+  await press(page, "Delete organization");
+  await answer(page, "Delete the organization Harbour Group?", "Delete organization");
+  await page.getByText("No organizations").waitFor();
+  expect(visitor.trouble).toEqual([]);
+}, 120_000);
+
 test("reports an unknown account, and does not let operators suspend their own", async () => {
   await using visitor = await arrive("/admin/accounts/acct_none");
   const { page } = visitor;

@@ -174,6 +174,7 @@ describe("accounts", () => {
       quotas: null,
       store_chats: false,
       tools: null,
+      organization: null,
       created_at: expect.any(Number),
     });
     const path = `/v1/admin/accounts/${body.id}`;
@@ -717,6 +718,37 @@ test("shows the requests, usage and refusals of all accounts", async () => {
   }
 });
 
+test("groups accounts into an organization, moves and lists them, and deletes only an empty one", async () => {
+  const [first, second] = [await makeAccount(), await makeAccount()];
+  const limits = { monthly_spend: 5, quotas: [{ unit: "usd", amount: 2, per: "day" }] };
+  const { body: made } = await call("POST", "/v1/admin/organizations", { name: "Group", ...limits });
+  expect(made).toMatchObject({ name: "Group", monthly_tokens: null, monthly_spend: 5, accounts: 0 });
+  const path = `/v1/admin/organizations/${made.id}`;
+  const { body: other } = await call("POST", "/v1/admin/organizations", { name: "Other" });
+  await call("PUT", `/v1/admin/organizations/${other.id}/accounts/${first.id}`);
+  for (const { id } of [first, second]) {
+    expect((await call("PUT", `${path}/accounts/${id}`)).body).toMatchObject({ id, organization: made.id });
+  }
+  expect((await call("GET", `/v1/admin/accounts/${first.id}`)).body).toMatchObject({ organization: made.id });
+  const { body: listed } = await call("GET", `${path}/accounts?limit=1`);
+  expect(listed).toMatchObject({ data: [{ id: first.id }], has_more: true });
+  const { data: quotas } = { data: (await call("GET", "/v1/limits", undefined, first.key)).body.quotas };
+  expect(quotas).toMatchObject([
+    { reason: "organization_quota", owner_id: made.id, unit: "usd", amount: 5, per: "month" },
+    { reason: "organization_quota", owner_id: made.id, unit: "usd", amount: 2, per: "day" },
+  ]);
+  expect((await call("DELETE", path)).body.error.message).toContain("The organization has accounts");
+  expect((await call("PATCH", path, { monthly_spend: null, quotas: [] })).body).toMatchObject({ monthly_spend: null });
+  expect((await call("GET", "/v1/limits", undefined, first.key)).body.quotas).toEqual([]);
+  for (const { id } of [first, second]) await call("DELETE", `${path}/accounts/${id}`);
+  expect((await call("DELETE", `${path}/accounts/${first.id}`)).status).toBe(404);
+  expect((await call("GET", path)).body).toMatchObject({ accounts: 0, quota: { environments: expect.any(Array) } });
+  for (const { id } of [made, other]) expect((await call("DELETE", `/v1/admin/organizations/${id}`)).status).toBe(200);
+  expect((await call("GET", "/v1/admin/organizations")).body.data).toEqual([]);
+  const actions = (await audited(`account=${first.id}`)).map(({ action }: { action: string }) => action);
+  expect(actions.slice(0, 2)).toEqual(["organization.account_removed", "organization.account_added"]);
+});
+
 test("suspends and resumes an account and a key of any account", async () => {
   const { id, key } = await makeAccount("free", "dev");
   const { body } = await call("POST", `/v1/admin/accounts/${id}/keys`, { name: "second", environment: "dev" });
@@ -758,6 +790,6 @@ test("covers a documented success of every operator API operation", () => {
       .map(([method]) => `${method.toUpperCase()} ${path}`)
       .filter((operation) => operation !== "POST /v1/admin/pulled-models"),
   );
-  expect(documented).toHaveLength(59);
+  expect(documented).toHaveLength(67);
   expect([...seen].filter((operation) => operation.includes("/v1/admin/")).sort()).toEqual(documented.sort());
 });

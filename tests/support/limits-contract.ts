@@ -333,6 +333,18 @@ export function limitsContract({ open, schedules }: LimitsContractOptions): void
       expect((await limits.peek(set)).requests?.remaining).toBe(94);
     });
 
+    test("reads a quota's usage again after it was forgotten, and keeps the reservations", async () => {
+      const { limits, ledger } = await setUp();
+      const set = { ...none, quotas: [quotaOf(100)] };
+      const running = await granted(limits.admit(set, reserve(20)));
+      (await granted(limits.admit(set, reserve(10)))).lease.settle(10, 0);
+      limits.forgetQuotas([quotaOf(100)]);
+      ledger.totals = { ...ledger.totals, tokens: 60 };
+      expect(await admittedOf(5, () => limits.admit(set, reserve(10)))).toBe(2);
+      running.lease.settle(20, 0);
+      expect(await limits.used(quotaOf(100))).toEqual({ tokens: 80, nanoUsd: 0 });
+    });
+
     test("never exceeds a quota with concurrent requests, and returns what they did not use", async () => {
       const { limits } = await setUp();
       const set = { ...none, quotas: [quotaOf(1_000)] };

@@ -74,6 +74,12 @@ export const refusalWords: Readonly<Record<RefusalReason, Words>> = {
     todo: "Ask the owner of the quota for more, send requests with another tag, or wait until the quota resets.",
     place: atLimits,
   },
+  organization_quota: {
+    title: "Quota of the organization",
+    why: "The accounts of the organization have used up the quota that they share.",
+    todo: "Ask an operator of this server for a higher quota, or wait until the quota resets.",
+    place: atLimits,
+  },
   capacity: {
     title: "All model servers were busy",
     why: "Every server of the model was busy, and the request waited too long.",

@@ -1069,6 +1069,12 @@ export interface Shapes {
   CreateAccountRequest?: CreateAccountRequest;
   AccountDetails?: AccountDetails;
   UpdateAccountRequest?: UpdateAccountRequest;
+  OrganizationList?: OrganizationList;
+  Organization?: Organization;
+  CreateOrganizationRequest?: CreateOrganizationRequest;
+  OrganizationDetails?: OrganizationDetails;
+  UpdateOrganizationRequest?: UpdateOrganizationRequest;
+  DeletedOrganization?: DeletedOrganization;
   AllUsageReport?: AllUsageReport;
   AllUsageRow?: AllUsageRow;
   AllRequestList?: AllRequestList;
@@ -1211,8 +1217,8 @@ export interface Error {
     /**
      * Name of the quota. A quota for one tag is a `tag_quota`, whatever its owner is.
      */
-    reason: "account_quota" | "key_quota" | "member_quota" | "app_quota" | "tag_quota";
-    owner: "account" | "key" | "member" | "app";
+    reason: "account_quota" | "key_quota" | "member_quota" | "app_quota" | "tag_quota" | "organization_quota";
+    owner: "account" | "key" | "member" | "app" | "organization";
     /**
      * Unit of the amount. `usd` is counted by the prices of the models.
      */
@@ -1279,8 +1285,8 @@ export interface AnthropicError {
     /**
      * Name of the quota. A quota for one tag is a `tag_quota`, whatever its owner is.
      */
-    reason: "account_quota" | "key_quota" | "member_quota" | "app_quota" | "tag_quota";
-    owner: "account" | "key" | "member" | "app";
+    reason: "account_quota" | "key_quota" | "member_quota" | "app_quota" | "tag_quota" | "organization_quota";
+    owner: "account" | "key" | "member" | "app" | "organization";
     /**
      * Unit of the amount. `usd` is counted by the prices of the models.
      */
@@ -4515,6 +4521,7 @@ export interface Overview {
       | "member_quota"
       | "app_quota"
       | "tag_quota"
+      | "organization_quota"
       | "capacity";
     requests: number;
     /**
@@ -4635,11 +4642,11 @@ export interface AccountOverview {
     /**
      * Name of the quota. A quota for one tag is a `tag_quota`, whatever its owner is.
      */
-    reason: "account_quota" | "key_quota" | "member_quota" | "app_quota" | "tag_quota";
+    reason: "account_quota" | "key_quota" | "member_quota" | "app_quota" | "tag_quota" | "organization_quota";
     /**
-     * Owner of the quota. For a key it can also be a key that created it, for a login the member.
+     * Owner of the quota. For a key it can also be a key that created it, for a login the member. The quota of an organization counts all of its accounts.
      */
-    owner: "account" | "key" | "member" | "app";
+    owner: "account" | "key" | "member" | "app" | "organization";
     owner_id: string;
     /**
      * Unit of the amount. `usd` is counted by the prices of the models.
@@ -4843,6 +4850,7 @@ export interface OverviewOfAllAccounts {
       | "member_quota"
       | "app_quota"
       | "tag_quota"
+      | "organization_quota"
       | "capacity";
     requests: number;
     /**
@@ -5259,6 +5267,13 @@ export interface StatementOfAccounts {
      */
     cost: string;
   }[];
+  /**
+   * Covers the accounts of this organization. null: all accounts of the server.
+   */
+  organization: {
+    id: string;
+    name: string;
+  } | null;
   total: {
     requests: number;
     /**
@@ -5328,6 +5343,7 @@ export interface Refusal {
     | "member_quota"
     | "app_quota"
     | "tag_quota"
+    | "organization_quota"
     | "capacity";
   requests: number;
   /**
@@ -5774,11 +5790,11 @@ export interface Limits {
     /**
      * Name of the quota. A quota for one tag is a `tag_quota`, whatever its owner is.
      */
-    reason: "account_quota" | "key_quota" | "member_quota" | "app_quota" | "tag_quota";
+    reason: "account_quota" | "key_quota" | "member_quota" | "app_quota" | "tag_quota" | "organization_quota";
     /**
-     * Owner of the quota. For a key it can also be a key that created it, for a login the member.
+     * Owner of the quota. For a key it can also be a key that created it, for a login the member. The quota of an organization counts all of its accounts.
      */
-    owner: "account" | "key" | "member" | "app";
+    owner: "account" | "key" | "member" | "app" | "organization";
     owner_id: string;
     /**
      * Unit of the amount. `usd` is counted by the prices of the models.
@@ -6259,11 +6275,11 @@ export interface ApiKeyDetails {
     /**
      * Name of the quota. A quota for one tag is a `tag_quota`, whatever its owner is.
      */
-    reason: "account_quota" | "key_quota" | "member_quota" | "app_quota" | "tag_quota";
+    reason: "account_quota" | "key_quota" | "member_quota" | "app_quota" | "tag_quota" | "organization_quota";
     /**
-     * Owner of the quota. For a key it can also be a key that created it, for a login the member.
+     * Owner of the quota. For a key it can also be a key that created it, for a login the member. The quota of an organization counts all of its accounts.
      */
-    owner: "account" | "key" | "member" | "app";
+    owner: "account" | "key" | "member" | "app" | "organization";
     owner_id: string;
     /**
      * Unit of the amount. `usd` is counted by the prices of the models.
@@ -7414,11 +7430,11 @@ export interface AuthorizationDetails {
     /**
      * Name of the quota. A quota for one tag is a `tag_quota`, whatever its owner is.
      */
-    reason: "account_quota" | "key_quota" | "member_quota" | "app_quota" | "tag_quota";
+    reason: "account_quota" | "key_quota" | "member_quota" | "app_quota" | "tag_quota" | "organization_quota";
     /**
-     * Owner of the quota. For a key it can also be a key that created it, for a login the member.
+     * Owner of the quota. For a key it can also be a key that created it, for a login the member. The quota of an organization counts all of its accounts.
      */
-    owner: "account" | "key" | "member" | "app";
+    owner: "account" | "key" | "member" | "app" | "organization";
     owner_id: string;
     /**
      * Unit of the amount. `usd` is counted by the prices of the models.
@@ -7955,11 +7971,11 @@ export interface MemberDetails {
     /**
      * Name of the quota. A quota for one tag is a `tag_quota`, whatever its owner is.
      */
-    reason: "account_quota" | "key_quota" | "member_quota" | "app_quota" | "tag_quota";
+    reason: "account_quota" | "key_quota" | "member_quota" | "app_quota" | "tag_quota" | "organization_quota";
     /**
-     * Owner of the quota. For a key it can also be a key that created it, for a login the member.
+     * Owner of the quota. For a key it can also be a key that created it, for a login the member. The quota of an organization counts all of its accounts.
      */
-    owner: "account" | "key" | "member" | "app";
+    owner: "account" | "key" | "member" | "app" | "organization";
     owner_id: string;
     /**
      * Unit of the amount. `usd` is counted by the prices of the models.
@@ -8402,6 +8418,11 @@ export interface AuditEvent {
     | "credential.refused"
     | "account.created"
     | "account.updated"
+    | "organization.created"
+    | "organization.updated"
+    | "organization.deleted"
+    | "organization.account_added"
+    | "organization.account_removed"
     | "tier.changed"
     | "tier.deleted"
     | "tool.decided"
@@ -8578,6 +8599,10 @@ export interface Account {
    */
   tools: string[] | null;
   /**
+   * Id of the organization that the account belongs to, `org_…`.
+   */
+  organization: string | null;
+  /**
    * Unix time in seconds.
    */
   created_at: number;
@@ -8657,6 +8682,10 @@ export interface AccountDetails {
    */
   tools: string[] | null;
   /**
+   * Id of the organization that the account belongs to, `org_…`.
+   */
+  organization: string | null;
+  /**
    * Unix time in seconds.
    */
   created_at: number;
@@ -8698,11 +8727,11 @@ export interface AccountDetails {
         /**
          * Name of the quota. A quota for one tag is a `tag_quota`, whatever its owner is.
          */
-        reason: "account_quota" | "key_quota" | "member_quota" | "app_quota" | "tag_quota";
+        reason: "account_quota" | "key_quota" | "member_quota" | "app_quota" | "tag_quota" | "organization_quota";
         /**
-         * Owner of the quota. For a key it can also be a key that created it, for a login the member.
+         * Owner of the quota. For a key it can also be a key that created it, for a login the member. The quota of an organization counts all of its accounts.
          */
-        owner: "account" | "key" | "member" | "app";
+        owner: "account" | "key" | "member" | "app" | "organization";
         owner_id: string;
         /**
          * Unit of the amount. `usd` is counted by the prices of the models.
@@ -8821,6 +8850,334 @@ export interface UpdateAccountRequest {
   store_chats?: boolean;
   tools?: string[] | null;
 }
+export interface OrganizationList {
+  object: "list";
+  data: Organization[];
+  /**
+   * Id of the first object of the page. null if the page is empty.
+   */
+  first_id: string | null;
+  /**
+   * Id of the last object of the page. Send it as `after` to get the next page.
+   */
+  last_id: string | null;
+  /**
+   * True if more objects follow.
+   */
+  has_more: boolean;
+}
+export interface Organization {
+  object: "organization";
+  id: string;
+  name: string;
+  /**
+   * null: no limit.
+   */
+  monthly_tokens: number | null;
+  /**
+   * USD; null: no limit.
+   */
+  monthly_spend: number | null;
+  /**
+   * Quotas per window, in addition to the monthly quotas.
+   */
+  quotas: {
+    /**
+     * Unit of the amount. `usd` is counted by the prices of the models.
+     */
+    unit: "requests" | "tokens" | "usd";
+    /**
+     * Amount: a whole number of requests or tokens, or a number of USD.
+     */
+    amount: number;
+    /**
+     * Length of the window: a named span, or seconds.
+     */
+    per: ("hour" | "5h" | "day" | "week" | "month") | number;
+    /**
+     * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
+     */
+    window: "calendar" | "rolling";
+    /**
+     * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
+     *
+     * @minItems 1
+     * @maxItems 32
+     */
+    models?: string[];
+    /**
+     * Count only requests with this tag. Default: all requests.
+     */
+    tag?: string;
+    /**
+     * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+     */
+    hard_stop?: boolean;
+  }[];
+  /**
+   * Number of its accounts.
+   */
+  accounts: number;
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+}
+export interface CreateOrganizationRequest {
+  /**
+   * Display name, in printable characters.
+   */
+  name: string;
+  /**
+   * Tokens per calendar month (UTC). For all accounts together. null: no limit.
+   */
+  monthly_tokens?: number | null;
+  /**
+   * USD per calendar month (UTC). For all accounts together. null: no limit.
+   */
+  monthly_spend?: number | null;
+  quotas?:
+    | {
+        /**
+         * Unit of the amount. `usd` is counted by the prices of the models.
+         */
+        unit: "requests" | "tokens" | "usd";
+        /**
+         * Amount: a whole number of requests or tokens, or a number of USD.
+         */
+        amount: number;
+        /**
+         * Length of the window: a named span, or seconds.
+         */
+        per: ("hour" | "5h" | "day" | "week" | "month") | number;
+        /**
+         * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
+         */
+        window?: "calendar" | "rolling";
+        /**
+         * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
+         *
+         * @minItems 1
+         * @maxItems 32
+         */
+        models?: string[];
+        /**
+         * Count only requests with this tag. Default: all requests.
+         */
+        tag?: string;
+        /**
+         * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+         */
+        hard_stop?: boolean;
+      }[]
+    | null;
+}
+export interface OrganizationDetails {
+  object: "organization";
+  id: string;
+  name: string;
+  /**
+   * null: no limit.
+   */
+  monthly_tokens: number | null;
+  /**
+   * USD; null: no limit.
+   */
+  monthly_spend: number | null;
+  /**
+   * Quotas per window, in addition to the monthly quotas.
+   */
+  quotas: {
+    /**
+     * Unit of the amount. `usd` is counted by the prices of the models.
+     */
+    unit: "requests" | "tokens" | "usd";
+    /**
+     * Amount: a whole number of requests or tokens, or a number of USD.
+     */
+    amount: number;
+    /**
+     * Length of the window: a named span, or seconds.
+     */
+    per: ("hour" | "5h" | "day" | "week" | "month") | number;
+    /**
+     * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
+     */
+    window: "calendar" | "rolling";
+    /**
+     * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
+     *
+     * @minItems 1
+     * @maxItems 32
+     */
+    models?: string[];
+    /**
+     * Count only requests with this tag. Default: all requests.
+     */
+    tag?: string;
+    /**
+     * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+     */
+    hard_stop?: boolean;
+  }[];
+  /**
+   * Number of its accounts.
+   */
+  accounts: number;
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+  /**
+   * Limits of the organization, and usage of its accounts in this calendar month (UTC).
+   */
+  quota: {
+    /**
+     * Unix time in seconds.
+     */
+    period_start: number;
+    /**
+     * Unix time in seconds.
+     */
+    period_end: number;
+    environments: {
+      environment: "live" | "test" | "dev";
+      tokens: {
+        /**
+         * null: no limit.
+         */
+        limit: number | null;
+        used: number;
+      };
+      /**
+       * USD.
+       */
+      spend: {
+        /**
+         * null: no limit.
+         */
+        limit: number | null;
+        used: number;
+      };
+      /**
+       * Quotas per window.
+       */
+      windows: {
+        /**
+         * Name of the quota. A quota for one tag is a `tag_quota`, whatever its owner is.
+         */
+        reason: "account_quota" | "key_quota" | "member_quota" | "app_quota" | "tag_quota" | "organization_quota";
+        /**
+         * Owner of the quota. For a key it can also be a key that created it, for a login the member. The quota of an organization counts all of its accounts.
+         */
+        owner: "account" | "key" | "member" | "app" | "organization";
+        owner_id: string;
+        /**
+         * Unit of the amount. `usd` is counted by the prices of the models.
+         */
+        unit: "requests" | "tokens" | "usd";
+        /**
+         * Amount: a whole number of requests or tokens, or a number of USD.
+         */
+        amount: number;
+        /**
+         * Usage in this window, without running requests.
+         */
+        used: number;
+        /**
+         * Rest of `amount`. 0 if more was used.
+         */
+        left: number;
+        /**
+         * Length of the window: a named span, or seconds.
+         */
+        per: ("hour" | "5h" | "day" | "week" | "month") | number;
+        /**
+         * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
+         */
+        window: "calendar" | "rolling";
+        /**
+         * null: all models.
+         */
+        models: string[] | null;
+        /**
+         * null: requests with any tags.
+         */
+        tag: string | null;
+        /**
+         * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+         */
+        hard_stop: boolean;
+        /**
+         * null: the window begins with the next use.
+         */
+        starts_at: number | null;
+        resets_at: number | null;
+        /**
+         * People who can raise the quota, such as `an owner or admin of the account`.
+         */
+        ask: string;
+      }[];
+    }[];
+  };
+}
+/**
+ * Omitted members keep their values.
+ */
+export interface UpdateOrganizationRequest {
+  /**
+   * Display name, in printable characters.
+   */
+  name?: string;
+  /**
+   * Tokens per calendar month (UTC). For all accounts together. null: no limit.
+   */
+  monthly_tokens?: number | null;
+  /**
+   * USD per calendar month (UTC). For all accounts together. null: no limit.
+   */
+  monthly_spend?: number | null;
+  quotas?:
+    | {
+        /**
+         * Unit of the amount. `usd` is counted by the prices of the models.
+         */
+        unit: "requests" | "tokens" | "usd";
+        /**
+         * Amount: a whole number of requests or tokens, or a number of USD.
+         */
+        amount: number;
+        /**
+         * Length of the window: a named span, or seconds.
+         */
+        per: ("hour" | "5h" | "day" | "week" | "month") | number;
+        /**
+         * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
+         */
+        window?: "calendar" | "rolling";
+        /**
+         * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
+         *
+         * @minItems 1
+         * @maxItems 32
+         */
+        models?: string[];
+        /**
+         * Count only requests with this tag. Default: all requests.
+         */
+        tag?: string;
+        /**
+         * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+         */
+        hard_stop?: boolean;
+      }[]
+    | null;
+}
+export interface DeletedOrganization {
+  object: "organization";
+  id: string;
+  deleted: true;
+}
 export interface AllUsageReport {
   object: "list";
   data: AllUsageRow[];
@@ -8833,7 +9190,7 @@ export interface AllUsageReport {
    */
   kept_since?: number;
   /**
-   * Names of the accounts, credentials, people and apps above, by id.
+   * Names of the accounts, organizations, credentials, people and apps above, by id.
    */
   names: {
     [k: string]: string;
@@ -8943,6 +9300,10 @@ export interface AllUsageRow {
    * Id of the account, if `group_by` has it.
    */
   account?: string;
+  /**
+   * Id of the organization that the account belongs to now, if `group_by` has it. null for none.
+   */
+  organization?: string | null;
   /**
    * Id of the person that the credential belongs to, if `group_by` has it. null for none.
    */
@@ -9305,6 +9666,7 @@ export interface RefusalOfAnyAccount {
     | "member_quota"
     | "app_quota"
     | "tag_quota"
+    | "organization_quota"
     | "capacity";
   requests: number;
   /**

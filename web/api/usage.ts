@@ -14,7 +14,7 @@ export type UsageBucket = "hour" | "day" | "month";
 export const usageGroups = ["model", "key", "app", "tag", "environment"] as const;
 /** The groups of operators over all accounts. Tags belong to one account. */
 export const operatorGroups = [
-  ...(["account", "model", "key", "app", "upstream", "deployment", "outcome", "environment"] as const),
+  ...(["account", "organization", "model", "key", "app", "upstream", "deployment", "outcome", "environment"] as const),
 ];
 export type UsageGroup = (typeof usageGroups)[number] | (typeof operatorGroups)[number];
 
@@ -34,6 +34,7 @@ export interface UsageAsk {
   /** True for the usage of all accounts. The filters below are only for that. */
   isAll?: boolean;
   account?: string | undefined;
+  organization?: string | undefined;
   upstream?: string | undefined;
   deployment?: string | undefined;
   outcome?: string | undefined;
@@ -48,7 +49,7 @@ interface UsageResult {
 }
 
 interface AllUsageResult extends UsageResult {
-  /** Names of accounts, keys and apps by id; empty unless all accounts were asked for. */
+  /** Names of accounts, organizations, keys and apps by id; empty unless all accounts were asked for. */
   names: Readonly<Record<string, string>>;
 }
 
@@ -70,10 +71,10 @@ const atOnce = 4;
 
 /** Returns `ask` as the query parameters of the endpoint. */
 export function usageQuery({ start, end, bucket, groupBy, model, key, app, tag, isAll = false, ...ask }: UsageAsk) {
-  const { account, upstream, deployment, outcome } = ask;
+  const { account, organization, upstream, deployment, outcome } = ask;
   return {
     ...{ start, end, bucket, group_by: groupBy, model, key, app },
-    ...(isAll ? { account, upstream, deployment, outcome } : { tag }),
+    ...(isAll ? { account, organization, upstream, deployment, outcome } : { tag }),
   };
 }
 

@@ -1,7 +1,7 @@
 // `headrace accounts`: lists, creates, changes, suspends and resumes accounts. For operators.
 import type { z } from "zod";
 import type { GivenQuotaRule } from "../../domain/limits/quota-rules.ts";
-import { accountDetailsShape, accountShape } from "../../wire/accounts.ts";
+import { type AccountQuotaWire, accountDetailsShape, accountShape } from "../../wire/accounts.ts";
 import { type Column, type CommandEntry, command, type Outcome, printRows, refuseNoChange } from "../command.ts";
 import { keyRecord } from "../keys/key-records.ts";
 import { parseCount, parseUsd } from "../keys/key-settings.ts";
@@ -21,17 +21,26 @@ const json = ["--json", "print the account as the API gives it"] as const;
 
 export const accountPath = (id: string) => `/admin/accounts/${encodeURIComponent(id)}`;
 
-/** Returns the id of the account. An argument that begins as an id does is not looked up. */
-export async function accountId(connection: Connection, which: string, signal: AbortSignal): Promise<string> {
-  if (which.startsWith("acct_")) return which;
-  const listed = await requestList(connection, "/admin/accounts", signal);
-  const accounts = listed.map((raw) => understood(accountShape, raw, connection, "list of accounts"));
-  const [only, ...others] = accounts.filter(({ name }) => name.toLowerCase() === which.toLowerCase());
-  if (only && others.length === 0) return only.id;
-  if (!only) throw new CliError(`There is no account \`${printable(which)}\`. headrace accounts lists them.`);
-  const ids = [only, ...others].map(({ id }) => `  ${id}`);
-  throw new CliError(`Several accounts have this name. Name one by its id:\n${ids.join("\n")}`);
+/** Returns a function that finds the id of a name. An argument that begins as an id does is not looked up. */
+export function idOfName(
+  path: string,
+  shape: z.ZodType<{ id: string; name: string }>,
+  prefix: string,
+  what: "account" | "organization",
+) {
+  return async (connection: Connection, which: string, signal: AbortSignal): Promise<string> => {
+    if (which.startsWith(prefix)) return which;
+    const listed = await requestList(connection, path, signal);
+    const all = listed.map((raw) => understood(shape, raw, connection, `list of ${what}s`));
+    const [only, ...others] = all.filter(({ name }) => name.toLowerCase() === which.toLowerCase());
+    if (only && others.length === 0) return only.id;
+    if (!only) throw new CliError(`There is no ${what} \`${printable(which)}\`. headrace ${what}s lists them.`);
+    const ids = [only, ...others].map(({ id }) => `  ${id}`);
+    throw new CliError(`Several ${what}s have this name. Name one by its id:\n${ids.join("\n")}`);
+  };
 }
+
+export const accountId = idOfName("/admin/accounts", accountShape, "acct_", "account");
 
 const columns: Column<Account>[] = [
   ["NAME", ({ name }) => name],
@@ -78,16 +87,7 @@ const showCommand = serverCommand({
     const show = () => {
       const account = understood(accountDetailsShape, answer, connection, "account");
       printAccount(terminal, account);
-      for (const { environment, tokens, spend, windows } of account.quota.environments) {
-        if (tokens.used === 0 && spend.used === 0 && tokens.limit === null && spend.limit === null) continue;
-        terminal.print(`\n${environment}, this month:`);
-        const facts: [string, string][] = [
-          ["Tokens", shareOf(tokens, formatCount, terminal.unicode)],
-          ["Spend", shareOf(spend, formatUsd, terminal.unicode)],
-          ...quotaFacts(windows, terminal.unicode, nowSeconds()),
-        ];
-        terminal.print(formatFacts(facts, terminal.out));
-      }
+      printMonths(terminal, account.quota, nowSeconds());
     };
     return { json: answer, show };
   },
@@ -247,9 +247,24 @@ function printAccount({ print, out }: Terminal, account: Account): void {
     ["ID", account.id],
     ["Tier", account.tier],
     ["Own limits", limitsText(account)],
+    ...(account.organization === null ? [] : [["Organization", account.organization] as [string, string]]),
     ["Created", formatTime(account.created_at)],
   ];
   print(formatFacts(facts, out));
+}
+
+/** Prints the limits and usage of each environment that has some. */
+export function printMonths(terminal: Terminal, { environments }: AccountQuotaWire, nowSeconds: number): void {
+  for (const { environment, tokens, spend, windows } of environments) {
+    if (tokens.used === 0 && spend.used === 0 && tokens.limit === null && spend.limit === null) continue;
+    terminal.print(`\n${environment}, this month:`);
+    const facts: [string, string][] = [
+      ["Tokens", shareOf(tokens, formatCount, terminal.unicode)],
+      ["Spend", shareOf(spend, formatUsd, terminal.unicode)],
+      ...quotaFacts(windows, terminal.unicode, nowSeconds),
+    ];
+    terminal.print(formatFacts(facts, terminal.out));
+  }
 }
 
 /** Describes the account's own limits, which replace the tier's. */

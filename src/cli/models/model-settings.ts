@@ -6,7 +6,7 @@ import type { OptionValues } from "../command.ts";
 import { parseNames } from "../keys/key-settings.ts";
 
 /** The text "none" clears a setting, because Commander turns null into an empty text. */
-type OrNone<Value> = Value | "none";
+export type OrNone<Value> = Value | "none";
 
 interface Deployment {
   upstream: string;

@@ -34,6 +34,7 @@ export function requireAll(asked: Asked, others: Readonly<Record<string, unknown
 }
 
 interface Party {
+  organization?: string | null | undefined;
   account?: string | null | undefined;
   key?: string | null | undefined;
   app?: string | null | undefined;
@@ -43,11 +44,12 @@ interface Party {
 /** Returns the entry with names in place of ids. The key is shown after its account. */
 export function withAllNames<Entry extends Party>(entry: Entry, names: Readonly<Record<string, string>>): Entry {
   const nameOf = (id: string) => names[id] ?? id;
-  const { account, key, app, person } = entry;
+  const { account, organization, key, app, person } = entry;
   const isSeparate = account == null || key == null;
   return {
     ...entry,
     ...(account == null ? {} : { account: nameOf(account) }),
+    ...(organization == null ? {} : { organization: nameOf(organization) }),
     ...(key == null ? {} : { key: isSeparate ? nameOf(key) : `${nameOf(account)} / ${nameOf(key)}` }),
     ...(app == null ? {} : { app: nameOf(app) }),
     ...(person == null ? {} : { person: nameOf(person) }),

@@ -32,6 +32,7 @@ const statement = z.object({
   installation: z.string(),
   environment: z.string(),
   account: z.object({ id: z.string(), name: z.string() }).nullish(),
+  organization: z.object({ id: z.string(), name: z.string() }).nullish(),
   of: z.object(names).nullish(),
   is_over: z.boolean(),
   overlaps: z.boolean().nullish(),
@@ -52,7 +53,8 @@ const options = {
   app: ["--app <id>", "only usage of this app"],
   tag: ["--tag <tag>", "only usage with this tag"],
   account: ["--account <id>", "any account, or all for one line each; for operators"],
-  environment: ["--environment <name>", "with --account: the environment", environments],
+  organization: ["--organization <id>", "one line for each account of it; for operators"],
+  environment: ["--environment <name>", "with --account or --organization: the environment", environments],
   csv: ["--csv", "print all lines and the total as CSV"],
   json: ["--json", "print the statement as the API gives it"],
 } as const;
@@ -87,31 +89,38 @@ request with several tags is in the line of each and once in the total.`,
     }
     const connection = await connect();
     const answer = await request(path);
-    const columns: readonly Column[] = call.options.account === "all" ? ["account"] : (call.options.by ?? []);
+    const columns: readonly Column[] = isOfAll(call.options) ? ["account"] : (call.options.by ?? []);
     const show = () => print(call, understood(statement, answer, connection, "statement"), columns);
     return { json: answer, show };
   },
 });
 
-function pathOf({ month, by, key, person, app, tag, account, environment }: Options): string {
-  if (environment !== undefined && account === undefined) {
+function isOfAll({ account, organization }: Options): boolean {
+  return account === "all" || organization !== undefined;
+}
+
+function pathOf(asked: Options): string {
+  const { month, by, key, person, app, tag, account, organization, environment } = asked;
+  if (organization !== undefined && account !== undefined) {
+    throw new CliError("--organization and --account exclude each other.", exitCodes.usage);
+  }
+  if (environment !== undefined && account === undefined && organization === undefined) {
     throw new CliError("--environment is for --account: a key is of one environment.", exitCodes.usage);
   }
-  if (account === "all" && (by ?? key ?? person ?? app ?? tag) !== undefined) {
+  if (isOfAll(asked) && (by ?? key ?? person ?? app ?? tag) !== undefined) {
     throw new CliError(
-      "--account all always groups by account. Leave out --by, --key, --person, --app and --tag.",
+      "--account all and --organization always group by account. Leave out --by, --key, --person, --app and --tag.",
       exitCodes.usage,
     );
   }
   const query = new URLSearchParams();
-  const asked = { month, group_by: by?.join(","), key, person, app, tag, environment };
-  for (const [name, given] of Object.entries(asked)) if (given !== undefined) query.set(name, given);
-  const path =
-    account === undefined
+  const given = { month, group_by: by?.join(","), key, person, app, tag, organization, environment };
+  for (const [name, value] of Object.entries(given)) if (value !== undefined) query.set(name, value);
+  const path = isOfAll(asked)
+    ? "/admin/statement"
+    : account === undefined
       ? "/statement"
-      : account === "all"
-        ? "/admin/statement"
-        : `/admin/accounts/${encodeURIComponent(account)}/statement`;
+      : `/admin/accounts/${encodeURIComponent(account)}/statement`;
   return query.size === 0 ? path : `${path}?${query}`;
 }
 
@@ -120,11 +129,12 @@ function print(
   { lines, others, total, ...head }: Statement,
   columns: readonly Column[],
 ): void {
-  const { account, of, month, environment, installation } = head;
+  const { account, organization, of, month, environment, installation } = head;
   const part = Object.entries(of ?? {}).flatMap(([name, id]) =>
     name.endsWith("_name") || id == null ? [] : [`${name} ${id}`],
   );
-  const whose = [account ? printable(account.name) : "all accounts", ...part.map(printable), environment].join(", ");
+  const owner = account ?? organization;
+  const whose = [owner ? printable(owner.name) : "all accounts", ...part.map(printable), environment].join(", ");
   terminal.print(`Statement of ${month} (UTC): ${whose}, ${printable(installation)}`);
   const shown = shownFigures([...lines, total]);
   const header = [...columns.map((name) => name.toUpperCase()), ...shown.map(({ head: text }) => text)];

@@ -19,6 +19,7 @@ export const usageRow = z.object({
   app: group,
   tag: group,
   account: group,
+  organization: group,
   person: group,
   upstream: group,
   deployment: group,

@@ -34,7 +34,11 @@ const usageOptions = {
   csv: ["--csv", "print CSV as the API gives it"],
   json: ["--json", "print the rows as the API gives them; with --top, its rows"],
 } as const;
-const operatorOptions = { ...usageOptions, ...ownerOptions };
+const operatorOptions = {
+  ...usageOptions,
+  ...ownerOptions,
+  organization: ["--organization <id>", "with --all-accounts: show the accounts of one organization"],
+} as const;
 type UsageCall = ServerCall<OptionValues<typeof operatorOptions & typeof connectionOptions>>;
 
 interface UsageFields {
@@ -66,7 +70,7 @@ export function usageCommand(fields: UsageFields): CommandEntry {
       const connection = await connect();
       if (options.csv && options.json) throw new CliError("--csv and --json exclude each other.", exitCodes.usage);
       const further = options.groupBy?.find((one) => !usageGroups.some((known) => known === one));
-      requireAll(options, { [`group-by ${further}`]: further });
+      requireAll(options, { [`group-by ${further}`]: further, organization: options.organization });
       const query = usageQuery(options, context.nowMs());
       if (options.top !== undefined && options.csv) {
         throw new CliError("--top and --csv exclude each other. With --json, --top prints its rows.", exitCodes.usage);
@@ -170,7 +174,7 @@ async function readPrices(connection: Connection, signal: AbortSignal): Promise<
 }
 
 function usageQuery(options: UsageCall["options"], nowMs: number): URLSearchParams {
-  const { days, start, end, groupBy, tag, account, person, top } = options;
+  const { days, start, end, groupBy, tag, account, organization, person, top } = options;
   if (top !== undefined && (groupBy === undefined || options.bucket !== undefined)) {
     throw new CliError("--top needs --group-by, such as --group-by key, and no --bucket.", exitCodes.usage);
   }
@@ -191,6 +195,7 @@ function usageQuery(options: UsageCall["options"], nowMs: number): URLSearchPara
   if (groupBy !== undefined) query.set("group_by", groupBy.join(","));
   if (tag !== undefined) query.set("tag", tag);
   if (account !== undefined) query.set("account", account);
+  if (organization !== undefined) query.set("organization", organization);
   if (person !== undefined) query.set("person", person);
   return query;
 }

@@ -3,6 +3,7 @@ import { quotaReason, whomToAsk } from "./limit-refusal.ts";
 
 test.each([
   [{ owner: "account" }, "account_quota", "an operator of this server"],
+  [{ owner: "organization" }, "organization_quota", "an operator of this server"],
   [{ owner: "account", filter: { tag: "team:blue" } }, "tag_quota", "an operator of this server"],
   [{ owner: "account", filter: { models: ["m"] } }, "account_quota", "an operator of this server"],
   [{ owner: "key" }, "key_quota", "the owner of the key"],

@@ -67,6 +67,7 @@ export function quotaReason({ owner, called, filter }: Named): QuotaReason {
 
 const raisers = {
   account: "an operator of this server",
+  organization: "an operator of this server",
   key: "the owner of the key",
   member: "an owner or admin of the account",
   app: "the person who allowed the app",

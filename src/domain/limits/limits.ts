@@ -18,10 +18,10 @@ export interface RateLimit {
 /** Maximum usage in each calendar month (UTC), or in each window of another kind. */
 export interface Quota {
   id: string;
-  owner: "key" | "account";
+  owner: "key" | "account" | "organization";
   /** Used in place of `owner` in error messages, if the owner is a member or an app. */
   called?: "member" | "app" | undefined;
-  /** The key or account whose usage counts, in `environment` only. */
+  /** The key, account or organization whose usage counts, in `environment` only. */
   ownerId: string;
   environment: string;
   /** Maximum tokens. Null means no limit, but the usage is still counted. */
@@ -209,6 +209,6 @@ export interface LimitStore {
   used(quota: Quota): Promise<{ tokens: number; nanoUsd: number }>;
   /** Returns the usage of a quota with a window, without reservations. */
   usedInWindow(quota: Quota): Promise<WindowUse>;
-  /** Discards the usage of quotas with a window. At the next use of a quota, its usage is loaded from the ledger. */
+  /** Discards the usage of quotas. At the next use of a quota, its usage is loaded from the ledger. */
   forgetQuotas(quotas: Iterable<Quota>): void;
 }

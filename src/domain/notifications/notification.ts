@@ -1,4 +1,5 @@
 // Notifications of accounts and operators: the types of events, their data, and the port of their store.
+import type { QuotaOwner } from "../../base/errors.ts";
 import type { Environment } from "../api-key.ts";
 import type { AttemptCause } from "../usage/attempt-health.ts";
 
@@ -57,7 +58,7 @@ export type NotificationType = (typeof notificationTypes)[number];
  */
 export interface NotificationData {
   "quota.threshold": {
-    owner: "key" | "account" | "member" | "app";
+    owner: QuotaOwner;
     owner_id: string;
     environment: Environment;
     unit: "requests" | "tokens" | "USD";

@@ -117,7 +117,7 @@ export interface SpanTotals extends UsageTotals {
 
 /** The party whose usage is summed, and for which time span. */
 export interface TotalsOwner {
-  type: "key" | "account";
+  type: "key" | "account" | "organization";
   id: string;
   environment: string;
   /** Start of the time span in Unix seconds. `until` is its end, which is excluded. */
@@ -154,7 +154,10 @@ export interface Ledger {
  */
 export const usageGroups = ["model", "key", "environment", "app", "tag"] as const;
 /** The further groups of operators. A deployment is a model at a model server. */
-export const operatorGroups = [...usageGroups, "account", "person", "upstream", "deployment", "outcome"] as const;
+export const operatorGroups = [
+  ...usageGroups,
+  ...(["account", "organization", "person", "upstream", "deployment", "outcome"] as const),
+] as const;
 export type UsageGroup = (typeof operatorGroups)[number];
 
 export const usageBuckets = ["hour", "day", "month"] as const;
@@ -165,6 +168,8 @@ export type UsageBucket = (typeof operatorBuckets)[number];
 export interface UsageQuery {
   /** The account to report. Null for all accounts: an operator asks, or a publisher asks about the app `appId`. */
   accountId: string | null;
+  /** Restricts to the accounts that belong to this organization now. */
+  organizationId?: string;
   environment: Environment;
   keyId?: string;
   /** Restricts to this OAuth app. */

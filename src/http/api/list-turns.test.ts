@@ -91,6 +91,7 @@ test("sums an account's statement before waiting statements of others, and bound
       },
     },
     accounts: { findAccount: never, listAccounts: never },
+    organizations: { findOrganization: never, listAccountsOf: never },
     summedLedger: { flush },
     installationUrl: () => "http://127.0.0.1:1",
     unpricedSince: 0,

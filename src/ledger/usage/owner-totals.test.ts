@@ -3,9 +3,11 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { join } from "node:path";
 import { onEachDatabase, type TestDatabase } from "../../../tests/support/databases.ts";
+import { accountFor } from "../../../tests/support/principal.ts";
 import { systemClock } from "../../base/clock.ts";
 import { ownAppId, type SpanTotals, type TotalsOwner, type UsageBegin } from "../../domain/usage/usage.ts";
 import { waitBriefly } from "../../storage/sql/database.ts";
+import { accounts } from "../../storage/tables/credential-rows.ts";
 import { SqlRetentionStore } from "../../storage/tables/retention-store.ts";
 import { SpoolLedger } from "../ledger.ts";
 
@@ -121,6 +123,27 @@ onEachDatabase((databases) => {
     expect(await of(["*"])).toEqual([222_000, 6]);
     expect(await of(["tiny"], { type: "key", id: "key_1" })).toEqual([20_000, 2]);
     expect(await of(["tiny"], { type: "key", id: "key_2" })).toEqual([0, 0]);
+  });
+
+  test("counts the accounts that belong to an organization, stored and waiting usage alike", async () => {
+    const { db } = opened;
+    for (const [id, organizationId] of [
+      ["acct_1", "org_1"],
+      ["acct_2", "org_1"],
+      ["acct_3", undefined],
+    ] as const) {
+      await db`INSERT INTO accounts ${db(accounts.row(accountFor({ id, organizationId })))}`;
+      serve(hour, 10, { accountId: id });
+    }
+    const organization = { type: "organization", id: "org_1" } as const;
+    expect(await read(organization)).toMatchObject({ requests: 2, tokens: 20, nanoUsd: 20 });
+    await ledger.flush();
+    await ledger.rollUp();
+    serve(hour + 1, 10, { accountId: "acct_2" });
+    expect(await read(organization)).toMatchObject({ requests: 3, tokens: 30 });
+    expect(await read({ ...organization, since: hour + 1, until: day + 86_400 })).toMatchObject({ requests: 1 });
+    await db`UPDATE accounts SET organization_id = NULL WHERE id = 'acct_2'`;
+    expect(await read(organization)).toMatchObject({ requests: 1, tokens: 10 });
   });
 
   test("counts more rather than less if single requests or hourly sums are gone", async () => {

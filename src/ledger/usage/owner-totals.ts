@@ -1,9 +1,10 @@
-// Reads the usage of an account or key in a time range: from roll-ups and, for an incomplete first hour, from single
+// Reads the usage of an organization, account or key in a time range: from roll-ups and, for an incomplete first hour, from single
 // records.
 
 import { matchesModel } from "../../domain/models/model-patterns.ts";
 import { ownAppId, type SpanTotals, type TotalsOwner } from "../../domain/usage/usage.ts";
 import type { Database } from "../../storage/sql/database.ts";
+import { accountsOf } from "../../storage/tables/credential-rows.ts";
 import { hourlyUsageKeptFrom, requestsKeptFrom } from "../../storage/tables/retention-store.ts";
 import { tagInText } from "../../storage/tables/tags-text.ts";
 import { at, type UsageColumns } from "./usage-columns.ts";
@@ -25,8 +26,10 @@ const maxRecords = 200_000;
 
 export async function readOwnerTotals(db: Database, owner: TotalsOwner): Promise<OwnerTotals> {
   const { type, id, environment, since, until, models, tag } = owner;
-  const keyIds = type === "account" ? undefined : await readFamily(db, id);
-  const whose: Whose = { accountId: id, keyIds, environment, models, tag };
+  const keyIds = type === "key" ? await readFamily(db, id) : undefined;
+  const accountIds = type === "organization" ? await readAccountsOf(db, id) : new Set([id]);
+  const organizationId = type === "organization" ? id : undefined;
+  const whose: Whose = { accountIds, organizationId, keyIds, environment, models, tag };
   const isWholeDay = since % daySeconds === 0;
   const kept = isWholeDay ? undefined : await readKeptFrom(db);
   const part: UsageSpan = kept !== undefined && floorTo(since, hourSeconds) < kept.hours ? "day" : "hour";
@@ -56,8 +59,10 @@ export function noTotals(): SpanTotals {
 }
 
 interface Whose {
-  accountId: string;
-  /** Ids of the keys whose usage counts; undefined for the whole account. */
+  /** The account, or the accounts of the organization. */
+  accountIds: ReadonlySet<string>;
+  organizationId: string | undefined;
+  /** Ids of the keys whose usage counts; undefined for all keys of the accounts. */
   keyIds: ReadonlySet<string> | undefined;
   environment: string;
   models: readonly string[] | undefined;
@@ -143,8 +148,12 @@ async function readKeptFrom(db: Database): Promise<{ records: number; hours: num
 }
 
 /** Returns the SQL condition for the owner's usage. Requests that the gateway makes itself count against no quota. */
-function ownedBy(db: Database, { accountId, keyIds, environment, models }: Whose) {
-  const whose = keyIds === undefined ? db`account_id = ${accountId}` : db`key_id IN ${db([...keyIds])}`;
+function ownedBy(db: Database, { accountIds, organizationId, keyIds, environment, models }: Whose) {
+  const ofAccounts =
+    organizationId === undefined
+      ? db`account_id = ${[...accountIds][0] ?? ""}`
+      : db`account_id IN ${accountsOf(db, organizationId)}`;
+  const whose = keyIds === undefined ? ofAccounts : db`key_id IN ${db([...keyIds])}`;
   const owner = db`${whose} AND coalesce(app_id, '') <> ${ownAppId}`;
   if (models === undefined) return db`${owner} AND environment = ${environment}`;
   const matches = models.map((pattern) => {
@@ -155,21 +164,26 @@ function ownedBy(db: Database, { accountId, keyIds, environment, models }: Whose
   return db`${owner} AND environment = ${environment} AND (${anyOf})`;
 }
 
-function ownerOf({ accountId, keyIds, environment, models, tag }: Whose): Omit<TotalOf, "since" | "until"> {
+function ownerOf({ accountIds, keyIds, environment, models, tag }: Whose): Omit<TotalOf, "since" | "until"> {
   return {
-    ...(keyIds === undefined ? { accountId } : { keyIds }),
+    ...(keyIds === undefined ? { accountIds } : { keyIds }),
     environment,
     ...(models && { models }),
     ...(tag !== undefined && { tag }),
   };
 }
 
-function isOf({ accountId, keyIds, environment, models, tag }: Whose, usage: UsageColumns, row: number): boolean {
+function isOf({ accountIds, keyIds, environment, models, tag }: Whose, usage: UsageColumns, row: number): boolean {
   const { request } = usage.kindAt(row);
   if (request.environment !== environment || usage.appIds[row] === ownAppId) return false;
   if (models !== undefined && !matchesModel(models, request.model)) return false;
   if (tag !== undefined && !usage.tagsAt(row)?.includes(tag)) return false;
-  return keyIds === undefined ? usage.accountIds[row] === accountId : keyIds.has(usage.keyIds[row] ?? "");
+  return keyIds === undefined ? accountIds.has(usage.accountIds[row] ?? "") : keyIds.has(usage.keyIds[row] ?? "");
+}
+
+async function readAccountsOf(db: Database, organizationId: string): Promise<Set<string>> {
+  const rows: { id: string }[] = await db`SELECT id FROM accounts WHERE organization_id = ${organizationId}`;
+  return new Set(rows.map(({ id }) => id));
 }
 
 /**

@@ -5,7 +5,7 @@ import type { UsageGroup, UsagePosition, UsageQuery, UsageRow } from "../../doma
 import { bucketEnd, bucketStart } from "../../domain/usage/usage-bucket.ts";
 import type { Database } from "../../storage/sql/database.ts";
 import { available } from "../../storage/sql/outage.ts";
-import { credentialsOf } from "../../storage/tables/credential-rows.ts";
+import { accountsOf, credentialsOf } from "../../storage/tables/credential-rows.ts";
 import { tagInText } from "../../storage/tables/tags-text.ts";
 
 /** Maximum requests of one query, because SQLite blocks the thread that serves requests. */
@@ -22,6 +22,7 @@ const expressions: Partial<Record<UsageGroup, string>> = {
   app: "coalesce(app_id, '')",
   account: "account_id",
   person: "coalesce((SELECT person_id FROM api_keys WHERE id = key_id), '')",
+  organization: "coalesce((SELECT organization_id FROM accounts WHERE id = account_id), '')",
   upstream: "coalesce(upstream, '')",
   deployment: "CASE WHEN upstream IS NULL THEN '' ELSE upstream || '/' || model END",
   outcome: "outcome",
@@ -94,7 +95,20 @@ async function sliceStart(db: Database, start: number, until: number): Promise<n
 }
 
 function read(db: Database, query: UsageQuery, from: number, until: number): Promise<Row[]> {
-  const { accountId, environment, keyId, appId, personId, model, tag, upstream, outcome, bucket, groupBy } = query;
+  const {
+    accountId,
+    organizationId,
+    environment,
+    keyId,
+    appId,
+    personId,
+    model,
+    tag,
+    upstream,
+    outcome,
+    bucket,
+    groupBy,
+  } = query;
   const seconds = { minute: 60, hour: 3_600, day: 86_400, month: 86_400 }[bucket];
   const groups = ["bucket_start", ...groupBy.map((_, i) => `group_${i}`)];
   const columns = [
@@ -107,6 +121,7 @@ function read(db: Database, query: UsageQuery, from: number, until: number): Pro
     SELECT ${db.unsafe(columns.join(", "))} FROM usage_records
     WHERE at >= ${from} AND at < ${until} AND environment = ${environment}
       ${accountId === null ? db`` : db`AND account_id = ${accountId}`}
+      ${organizationId === undefined ? db`` : db`AND account_id IN ${accountsOf(db, organizationId)}`}
       ${keyId === undefined ? db`` : db`AND key_id = ${keyId}`}
       ${appId === undefined ? db`` : db`AND app_id = ${appId}`}
       ${personId === undefined ? db`` : db`AND key_id IN ${credentialsOf(db, { accountId, environment, personId })}`}

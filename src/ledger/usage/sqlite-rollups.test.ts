@@ -174,7 +174,7 @@ test("counts each record once while sums are being moved", async () => {
   for (const nth of [0, 2]) await writer.insert(batchOf(nth));
   const day = 86_400;
   const since = 1_799_999_999 - (1_799_999_999 % day) - day;
-  const owner = { accountId: "acct_1", environment: "live" };
+  const owner = { accountIds: new Set(["acct_1"]), environment: "live" };
   const wanted = (from: number, until: number) =>
     file
       .query(`SELECT sum(prompt_tokens + completion_tokens) AS tokens, sum(coalesce(nano_usd, 0)) AS nanoUsd

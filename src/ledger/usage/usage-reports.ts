@@ -11,7 +11,7 @@ import type {
 import { bucketEnd, bucketStart } from "../../domain/usage/usage-bucket.ts";
 import type { Database } from "../../storage/sql/database.ts";
 import { available } from "../../storage/sql/outage.ts";
-import { credentialsOf } from "../../storage/tables/credential-rows.ts";
+import { accountsOf, credentialsOf } from "../../storage/tables/credential-rows.ts";
 import { anyTag, rollupColumns } from "./usage-sums.ts";
 import { type TotalsSource, totalsColumns, totalsFor } from "./usage-totals.ts";
 
@@ -32,8 +32,11 @@ const columns: Record<UsageGroup, string> = {
   upstream: "upstream",
   deployment: "deployment",
   outcome: "outcome",
+  organization: "organization_id",
 };
-const ofRollups: ReadonlySet<UsageGroup> = new Set(["model", "key", "environment", "app", "tag", "account", "person"]);
+const ofRollups: ReadonlySet<UsageGroup> = new Set([
+  ...(["model", "key", "environment", "app", "tag", "account", "organization", "person"] as const),
+]);
 const sums = rollupColumns.sums;
 
 /**
@@ -47,10 +50,11 @@ const groupColumns = ["start", "account_id", "environment", "key_id", "app_id", 
 /** The columns of rows that are added. */
 const wholes = [...groupColumns, "'' AS tag", ...sums].join(", ");
 const ofTags = [...groupColumns, "tag", ...sums].join(", ");
-/** The columns of rows with the person of their credential. */
-const ofPeople = [
+/** The columns of rows with the person of their credential and the organization of their account. */
+const ofParties = [
   ...groupColumns,
   "coalesce((SELECT person_id FROM api_keys WHERE id = usage_rollups.key_id), '') AS person_id",
+  "coalesce((SELECT organization_id FROM accounts WHERE id = usage_rollups.account_id), '') AS organization_id",
   ...sums,
 ].join(", ");
 /** The columns of rows that are subtracted. */
@@ -83,6 +87,7 @@ interface Row {
   outcome?: string;
   /** The counts by time of \`usage_totals\`. */
   [counts: `first_${number}` | `total_${number}`]: number | string;
+  organization_id?: string;
 }
 
 interface Window {
@@ -160,9 +165,9 @@ export class SqlUsageReports implements UsageReports {
     const db = this.#db;
     const { tag, groupBy } = query;
     if (tag !== undefined) return db`usage_tag_rollups ${this.#fitting(query, from, until)} AND tag = ${tag}`;
-    if (groupBy.includes("person")) {
+    if (groupBy.includes("person") || groupBy.includes("organization")) {
       return db`(
-        SELECT ${db.unsafe(ofPeople)} FROM usage_rollups ${this.#fitting(query, from, until)}) AS found WHERE 1 = 1`;
+        SELECT ${db.unsafe(ofParties)} FROM usage_rollups ${this.#fitting(query, from, until)}) AS found WHERE 1 = 1`;
     }
     if (!groupBy.includes("tag")) return db`usage_rollups ${this.#fitting(query, from, until)}`;
     // The rows of each tag, and one row for requests without tags: all requests minus those with any tag.
@@ -185,6 +190,7 @@ export class SqlUsageReports implements UsageReports {
       ? db`span || environment = ${span + query.environment}`
       : db`${this.#whose(query)} AND ${ofSpan}`;
     return db`WHERE ${whose} AND start >= ${from} AND start < ${until}
+      ${query.organizationId === undefined ? db`` : db`AND account_id IN ${accountsOf(db, query.organizationId)}`}
       ${query.model === undefined ? db`` : db`AND model = ${query.model}`}`;
   }
 
@@ -255,6 +261,7 @@ function toUsageRow({ bucket, groupBy }: SummedQuery, row: Row, hasTimes: boolea
   if (groupBy.includes("upstream")) groups.upstream = row.upstream || null;
   if (groupBy.includes("deployment")) groups.deployment = row.deployment || null;
   if (groupBy.includes("outcome")) groups.outcome = row.outcome ?? "";
+  if (groupBy.includes("organization")) groups.organization = row.organization_id || null;
   return {
     start,
     end: bucketEnd(bucket, start),

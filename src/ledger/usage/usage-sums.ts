@@ -74,9 +74,9 @@ interface Whose {
   tag: string | undefined;
 }
 
-/** The account or keys whose usage is added up. */
+/** The accounts or keys whose usage is added up. */
 export interface TotalOf {
-  accountId?: string;
+  accountIds?: ReadonlySet<string>;
   keyIds?: ReadonlySet<string>;
   environment: string;
   /** Model ids, or prefixes ending in `*`. Undefined: all models. */
@@ -203,7 +203,7 @@ export class UsageSums {
     return order;
   }
 
-  totalOf({ accountId, keyIds, environment, models, tag, since, until }: TotalOf): SpanTotals {
+  totalOf({ accountIds, keyIds, environment, models, tag, since, until }: TotalOf): SpanTotals {
     const totals: SpanTotals = { requests: 0, tokens: 0, nanoUsd: 0, firstAt: undefined };
     const take = (sum: number) => {
       const first = sum * stride;
@@ -221,8 +221,8 @@ export class UsageSums {
     for (const keyId of keyIds ?? []) {
       for (let sum = this.#newestOf(keyId, tag); sum !== none; sum = this.#before[sum] ?? none) take(sum);
     }
-    if (accountId !== undefined) {
-      for (let sum = 0; sum < this.size; sum++) if (this.#whoseAt(sum).accountId === accountId) take(sum);
+    if (accountIds !== undefined) {
+      for (let sum = 0; sum < this.size; sum++) if (accountIds.has(this.#whoseAt(sum).accountId)) take(sum);
     }
     return totals;
   }

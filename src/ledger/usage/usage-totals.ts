@@ -157,8 +157,9 @@ export interface TotalsSource {
 
 /** Returns the rows of `usage_totals` that answer the query; undefined if none do. */
 export function totalsFor(query: UsageQuery): TotalsSource | undefined {
-  const { accountId, keyId, appId, personId, tag, model, upstream, outcome, bucket, groupBy } = query;
-  if (bucket === "minute" || [keyId, appId, personId, tag].some((one) => one !== undefined)) return undefined;
+  const { accountId, organizationId, keyId, appId, personId, tag, model, upstream, outcome, bucket, groupBy } = query;
+  const parts = [organizationId, keyId, appId, personId, tag];
+  if (bucket === "minute" || parts.some((one) => one !== undefined)) return undefined;
   const groups = groupBy.map((group) => groupColumns[group]);
   if (!groups.every((group) => group !== undefined)) return undefined;
   const columns = new Set(groupBy.flatMap((group) => (group === "deployment" ? ["upstream", "model"] : [group])));

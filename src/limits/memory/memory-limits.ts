@@ -182,7 +182,10 @@ export class MemoryLimits implements LimitStore {
   }
 
   forgetQuotas(quotas: Iterable<Quota>): void {
-    for (const quota of quotas) if (quota.window) this.#windows.forget(quota);
+    for (const quota of quotas) {
+      if (quota.window) this.#windows.forget(quota);
+      else this.#quotas.forget(quota.id);
+    }
   }
 
   /** Returns the start of a quota's window in Unix seconds; undefined if no window is open. */

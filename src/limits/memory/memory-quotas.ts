@@ -41,6 +41,12 @@ export class MemoryQuotas {
     return counter;
   }
 
+  /** Makes the quota's usage of this month be read again at its next use. Reservations of running requests stay. */
+  forget(id: string): void {
+    const counter = this.now().find(id);
+    if (counter) counter.isRead = false;
+  }
+
   /**
    * Reads a counter's usage from the ledger. Concurrent callers share one read. Rejects with `service_unavailable`,
    * also after a timeout.

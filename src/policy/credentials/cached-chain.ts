@@ -95,7 +95,8 @@ export class CachedChain implements KeyUse {
     const has = (id: string | null) => id !== null && ids.has(id);
     const isAbout = ({ personId, appId }: KeyTerms) => has(personId) || has(appId);
     const { own, makers, account } = this.#terms;
-    return has(this.keyId) || isAbout(own) || has(account.id) || makers.some((key) => has(key.id) || isAbout(key));
+    const isOfAccount = has(account.id) || has(account.organizationId ?? null);
+    return has(this.keyId) || isAbout(own) || isOfAccount || makers.some((key) => has(key.id) || isAbout(key));
   }
 
   letGo(): void {

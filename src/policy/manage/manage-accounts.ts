@@ -100,7 +100,8 @@ export function requireAccount(account: Account | undefined, id: string): Accoun
 }
 
 export function accountToWire(account: Account): AccountWire {
-  return { object: "account", id: account.id, ...attributesToWire(account), created_at: account.createdAt };
+  const { id, organizationId: organization = null, createdAt } = account;
+  return { object: "account", id, ...attributesToWire(account), organization, created_at: createdAt };
 }
 
 function existingTier(name: string, tiers: TierNames): string {

@@ -1128,4 +1128,17 @@ const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX usage_records_by_server ON usage_records (upstream, environment, at) WHERE upstream IS NOT NULL`,
     `DROP INDEX usage_records_by_upstream`,
   ],
+  [
+    // Groups of accounts with limits for all of them together. An amount that is null is no limit.
+    `CREATE TABLE organizations (
+      id TEXT PRIMARY KEY,
+      name TEXT NOT NULL,
+      monthly_tokens BIGINT,
+      monthly_spend DOUBLE PRECISION,
+      quotas TEXT NOT NULL,
+      created_at BIGINT NOT NULL
+    )`,
+    `ALTER TABLE accounts ADD COLUMN organization_id TEXT`,
+    `CREATE INDEX accounts_by_organization ON accounts (organization_id, id) WHERE organization_id IS NOT NULL`,
+  ],
 ];

@@ -1,7 +1,8 @@
 // Converts accounts and API keys between rows and records.
 import type { Account } from "../../domain/account.ts";
-import { byName, keyAmounts } from "../../domain/limits/amounts.ts";
+import { accountAmounts, byName, keyAmounts } from "../../domain/limits/amounts.ts";
 import type { LimitRaise } from "../../domain/limits/limit-requests.ts";
+import type { Organization } from "../../domain/organization.ts";
 import type { App } from "../../domain/people/app.ts";
 import type { ApiKeyRecord, KeyChain } from "../../domain/principal.ts";
 import { commonTools } from "../../domain/tools/tool-access.ts";
@@ -45,7 +46,7 @@ export const apiKeys = table<ApiKeyRecord>({
   ...byName(keyAmounts, ({ wire }) => named(wire, integer)),
 });
 
-export const accounts = table<Account>({
+export const accounts = table<Omit<Account, "organization">>({
   id: text,
   name: text,
   tier: text,
@@ -54,6 +55,15 @@ export const accounts = table<Account>({
   raises: { write: (raises) => (raises?.length ? JSON.stringify(raises) : null), read: readRaises },
   storeChats: flag,
   tools: json,
+  createdAt: integer,
+  organizationId: { write: (id) => id ?? null, read: (id) => id ?? undefined },
+});
+
+export const organizations = table<Organization>({
+  id: text,
+  name: text,
+  ...byName(accountAmounts, ({ wire }) => named(wire, integer)),
+  quotas: json,
   createdAt: integer,
 });
 
@@ -125,10 +135,22 @@ export function credentialsOf(
       environment = ${environment} AND person_id = ${personId})`;
 }
 
+/** Queries the ids of the accounts that belong to an organization. */
+export function accountsOf(db: Database, organizationId: string) {
+  return db`(SELECT id FROM accounts WHERE organization_id = ${organizationId})`;
+}
+
 export function readKey(db: Database, id: string): Promise<ApiKeyRecord | undefined> {
   return apiKeys.first(db`SELECT * FROM api_keys WHERE id = ${id}`);
 }
 
-export function readAccount(db: Database, id: string): Promise<Account | undefined> {
-  return accounts.first(db`SELECT * FROM accounts WHERE id = ${id}`);
+/** Reads an account, with its organization if it belongs to one. */
+export async function readAccount(db: Database, id: string): Promise<Account | undefined> {
+  const account = await accounts.first(db`SELECT * FROM accounts WHERE id = ${id}`);
+  if (account?.organizationId === undefined) return account;
+  return { ...account, organization: await readOrganization(db, account.organizationId) };
+}
+
+export function readOrganization(db: Database, id: string): Promise<Organization | undefined> {
+  return organizations.first(db`SELECT * FROM organizations WHERE id = ${id}`);
 }

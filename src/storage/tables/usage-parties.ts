@@ -45,6 +45,7 @@ export class SqlUsageParties implements UsageParties {
     for await (const some of pieces([...new Set(ids)])) {
       const rows: { id: string; name: string }[] = await available(db`
         SELECT id, name FROM accounts WHERE id IN ${db(some)} UNION ALL
+        SELECT id, name FROM organizations WHERE id IN ${db(some)} UNION ALL
         SELECT id, CASE WHEN name = '' THEN 'Key …' || last4 ELSE name END AS name FROM api_keys WHERE id IN ${db(some)}
         UNION ALL SELECT id, coalesce(nullif(name, ''), email) AS name FROM people WHERE id IN ${db(some)} UNION ALL
         SELECT id, name FROM apps WHERE id IN ${db(some)}`);

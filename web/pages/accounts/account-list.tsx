@@ -1,7 +1,7 @@
 // All accounts of the installation, oldest first.
-import { Modal, Text } from "@mantine/core";
+import { Modal, Stack, Tabs, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import { useLocation } from "wouter";
+import { useLocation, useSearchParams } from "wouter";
 import { useList } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
 import type { Account } from "../../api/types.ts";
@@ -16,9 +16,12 @@ import { day } from "../../parts/words/figures.ts";
 import { AccountState } from "./account-state.tsx";
 import { CreateAccount } from "./create-account.tsx";
 import { overrideText } from "./limit-text.ts";
+import { Organizations } from "./organizations.tsx";
 
 export function AccountList() {
   const [, navigate] = useLocation();
+  const [search, setSearch] = useSearchParams();
+  const isOrganizations = search.get("tab") === "organizations";
   const [adding, { open, close }] = useDisclosure();
   const listing = useList<Account>("/v1/admin/accounts", { limit: 100 });
   const { account: own } = useSession().session;
@@ -62,21 +65,38 @@ export function AccountList() {
     <Page
       title="Accounts"
       about="Each account has its own keys, members, quotas and stored chats. The tier of an account sets its limits."
-      actions={add}
+      actions={isOrganizations ? undefined : add}
     >
-      <LimitRequests path="/v1/admin/limit-requests" mayDecide={() => true} />
-      <LongTable
-        label="Accounts"
-        listing={listing}
-        columns={columns}
-        keyOf={({ id }) => id}
-        choose={({ id }) => navigate(`/admin/accounts/${id}`)}
-        empty={
-          <Empty title="No accounts yet" action={add}>
-            Create an account, then invite its owner or create its first API key.
-          </Empty>
-        }
-      />
+      <Tabs
+        value={isOrganizations ? "organizations" : "accounts"}
+        onChange={(value) => setSearch(value === "organizations" ? { tab: value } : {})}
+        keepMounted={false}
+      >
+        <Tabs.List aria-label="Accounts and organizations">
+          <Tabs.Tab value="accounts">Accounts</Tabs.Tab>
+          <Tabs.Tab value="organizations">Organizations</Tabs.Tab>
+        </Tabs.List>
+        <Tabs.Panel value="organizations" pt="lg">
+          <Organizations />
+        </Tabs.Panel>
+        <Tabs.Panel value="accounts" pt="lg">
+          <Stack>
+            <LimitRequests path="/v1/admin/limit-requests" mayDecide={() => true} />
+            <LongTable
+              label="Accounts"
+              listing={listing}
+              columns={columns}
+              keyOf={({ id }) => id}
+              choose={({ id }) => navigate(`/admin/accounts/${id}`)}
+              empty={
+                <Empty title="No accounts yet" action={add}>
+                  Create an account, then invite its owner or create its first API key.
+                </Empty>
+              }
+            />
+          </Stack>
+        </Tabs.Panel>
+      </Tabs>
       <Modal opened={adding} onClose={close} title="Create account">
         <CreateAccount close={close} done={({ id }) => navigate(`/admin/accounts/${id}?tab=members`)} />
       </Modal>

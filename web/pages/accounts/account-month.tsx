@@ -1,4 +1,4 @@
-// Shows what an account used of its limits this calendar month and of its quotas per window, by environment.
+// Shows what an account or organization used of its limits this calendar month and of its quotas per window, by environment.
 import { Group, Paper, Progress, Stack, Text, Title } from "@mantine/core";
 import { useSession } from "../../api/session.tsx";
 import type { AccountDetails } from "../../api/types.ts";
@@ -10,7 +10,7 @@ import { Note } from "../../parts/words/note.tsx";
 
 type Quota = AccountDetails["quota"]["environments"][number];
 
-export function AccountMonth({ account: { quota } }: { account: AccountDetails }) {
+export function AccountMonth({ account: { quota } }: { account: Pick<AccountDetails, "quota"> }) {
   const { environments: here } = useSession();
   const shown = quota.environments.filter(
     ({ environment, tokens, spend, windows }) =>

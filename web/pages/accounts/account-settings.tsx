@@ -1,5 +1,5 @@
 // The settings of an account: name, tier, own quotas, stored chats; beside them this month's usage.
-import { Paper, SimpleGrid, Switch, TextInput, Title } from "@mantine/core";
+import { Paper, SimpleGrid, Stack, Switch, TextInput, Title } from "@mantine/core";
 import { useState } from "react";
 import { call } from "../../api/client.ts";
 import { useSession } from "../../api/session.tsx";
@@ -15,6 +15,7 @@ import { type ToolList, toolListError } from "../../parts/tools/tool-entries.ts"
 import { ToolListField } from "../../parts/tools/tool-list-field.tsx";
 import { accountAmounts, perAmount } from "../../parts/words/amounts.ts";
 import { AccountMonth } from "./account-month.tsx";
+import { AccountOrganization } from "./account-organization.tsx";
 import { AccountQuotas } from "./account-quotas.tsx";
 import { TierSelect } from "./tier-select.tsx";
 
@@ -33,7 +34,10 @@ export function AccountSettings({ account }: { account: AccountDetails }) {
   return (
     <SimpleGrid cols={{ base: 1, lg: 2 }} spacing="lg">
       <SettingsForm key={key} account={account} saved={keep} />
-      <AccountMonth account={account} />
+      <Stack gap="lg">
+        <AccountOrganization account={account} />
+        <AccountMonth account={account} />
+      </Stack>
     </SimpleGrid>
   );
 }

@@ -56,6 +56,8 @@ const groups: Readonly<Record<string, Partial<Record<AuditAction, string>>>> = {
   Account: {
     "account.created": "Account created",
     "account.updated": "Account changed",
+    "organization.account_added": "Account added to an organization",
+    "organization.account_removed": "Account removed from an organization",
   },
 };
 
@@ -79,6 +81,9 @@ const groupsOfAll: typeof groups = {
     "person.deleted": "Person deleted",
   },
   Installation: {
+    "organization.created": "Organization created",
+    "organization.updated": "Organization changed",
+    "organization.deleted": "Organization deleted",
     "tier.changed": "Tier changed",
     "tier.deleted": "Tier deleted",
     "tool_server.created": "MCP server added",

@@ -127,6 +127,22 @@ const phrases: Record<AuditAction, Phrase> = {
     did: `changed the account ${names.account(target)}`,
     more: changesOf(detail),
   }),
+  "organization.created": ({ target, detail }) => ({
+    did: `created the organization ${text(detail["name"]) || target}`,
+  }),
+  "organization.updated": ({ target, detail }) => ({
+    did: `changed the organization ${target}`,
+    more: changesOf(detail),
+  }),
+  "organization.deleted": ({ target, detail }) => ({
+    did: `deleted the organization ${text(detail["name"]) || target}`,
+  }),
+  "organization.account_added": ({ names, target, detail }) => ({
+    did: `put the account ${names.account(text(detail["account"]))} into the organization ${text(detail["name"]) || target}`,
+  }),
+  "organization.account_removed": ({ names, target, detail }) => ({
+    did: `took the account ${names.account(text(detail["account"]))} out of the organization ${text(detail["name"]) || target}`,
+  }),
   "tier.changed": ({ target, detail }) => ({ did: `changed the tier ${target}`, more: changesOf(detail) }),
   "tier.deleted": ({ target }) => ({ did: `deleted the tier ${target}` }),
   "tool.decided": ({ target, detail }) => ({

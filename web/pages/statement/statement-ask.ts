@@ -2,7 +2,7 @@
 import type { Query } from "../../api/client.ts";
 import { bucketStart } from "../../api/usage.ts";
 
-export const defaults = { month: "", by: "key", account: "", key: "", person: "", app: "", tag: "" };
+export const defaults = { month: "", by: "key", account: "", organization: "", key: "", person: "", app: "", tag: "" };
 export type Said = Readonly<Record<keyof typeof defaults, string>>;
 
 /** The value of `account` for the statement of all accounts, which has one line per account. */
@@ -35,7 +35,12 @@ export interface Asked {
 export function askOf(said: Said, nowSeconds: number): Asked {
   const month = /^\d{4}-(0[1-9]|1[0-2])$/.test(said.month) ? said.month : monthText(nowSeconds);
   if (said.account === allAccounts) {
-    return { path: "/v1/admin/statement", query: { month }, month, columns: ["account"] };
+    return {
+      path: "/v1/admin/statement",
+      query: { month, organization: said.organization || undefined },
+      month,
+      columns: ["account"],
+    };
   }
   const columns = groupings.some(({ value }) => value === said.by) && said.by !== "none" ? said.by.split(",") : [];
   const part = Object.fromEntries(

@@ -23,7 +23,9 @@ export function StatementPaper({ statement, columns }: StatementPaperProps) {
         <Group justify="space-between" align="start" gap="md">
           <div>
             <Title order={2}>Statement of {monthName(month)}</Title>
-            <Text mt={4}>{ofOne ? ofOne.account.name : "All accounts"}</Text>
+            <Text mt={4}>
+              {"account" in statement ? statement.account.name : (statement.organization?.name ?? "All accounts")}
+            </Text>
           </div>
           <div className="statement-total">
             <Text size="sm" c="dimmed">

@@ -15,7 +15,7 @@ export const defaults = {
   ...{ range: "30d", from: "", to: "", bucket: "auto", group: "model", metric: "requests" },
   ...{ model: "", key: "", app: "", tag: "", rows: "groups", sort: "-requests" },
   // The filters of operators. `of` chooses one account or all accounts, which the rest narrows.
-  ...{ of: "", account: "", upstream: "", deployment: "", outcome: "" },
+  ...{ of: "", account: "", organization: "", upstream: "", deployment: "", outcome: "" },
 };
 export type Said = Readonly<Record<keyof typeof defaults, string>>;
 
@@ -35,7 +35,8 @@ export const ranges: Readonly<Record<RangeName, { title: string; seconds: number
 
 export const groupTitles: Readonly<Record<UsageGroup, string>> = {
   ...{ model: "Model", key: "Key", app: "App", tag: "Tag", environment: "Environment" },
-  ...{ account: "Account", upstream: "Upstream", deployment: "Deployment", outcome: "Outcome" },
+  ...{ account: "Account", organization: "Organization", upstream: "Upstream" },
+  ...{ deployment: "Deployment", outcome: "Outcome" },
 };
 
 export const bucketNames = ["auto", "hour", "day", "month"] as const;
@@ -81,7 +82,8 @@ export function askOf(said: Said, nowSeconds: number, { environments, isAll }: A
     metric: (Object.keys(metrics) as MetricName[]).find((name) => name === said.metric) ?? "requests",
     ...{ model: said.model || undefined, key: said.key || undefined },
     ...{ app: said.app || undefined, tag: said.tag || undefined },
-    ...{ account: said.account || undefined, upstream: said.upstream || undefined },
+    ...{ account: said.account || undefined, organization: said.organization || undefined },
+    ...{ upstream: said.upstream || undefined },
     ...{ deployment: said.deployment || undefined, outcome: said.outcome || undefined },
     ...(groupBy.includes("environment") ? { environments } : {}),
   };

@@ -80,6 +80,7 @@ export function UsagePage() {
 
 const emptyNames: Partial<Record<UsageGroup, string>> = {
   tag: "No tags",
+  organization: "No organization",
   upstream: "No upstream",
   deployment: "No upstream",
 };

@@ -38,6 +38,7 @@ const owners: Record<UsedQuota["owner"], string> = {
   key: ", key quota",
   member: ", your quota",
   app: ", app quota",
+  organization: ", organization quota",
 };
 
 function ownerText({ owner }: UsedQuota): string {

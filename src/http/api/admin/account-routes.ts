@@ -1,8 +1,6 @@
 // The operators' endpoints for accounts.
 
 import { z } from "zod";
-import { calendarMonthOf } from "../../../base/calendar-month.ts";
-import { usdOf } from "../../../base/money.ts";
 import type { Account, AccountStore } from "../../../domain/account.ts";
 import { type Environment, environments } from "../../../domain/api-key.ts";
 import { accountAmounts } from "../../../domain/limits/amounts.ts";
@@ -13,7 +11,7 @@ import type { KeptAnswers } from "../../../inference/cache/kept-answers.ts";
 import { limitsOf } from "../../../policy/limits-of.ts";
 import { accountToWire, createAccount, requireAccount, updateAccount } from "../../../policy/manage/manage-accounts.ts";
 import type { Tiers } from "../../../policy/manage/tiers.ts";
-import { quotaUse } from "../../../policy/quota-use.ts";
+import { monthOf } from "../../../policy/quota-use.ts";
 import type { Origin } from "../../../policy/records/audit.ts";
 import {
   type AccountWire,
@@ -40,7 +38,7 @@ export interface AdminAccountDeps extends EndpointDeps {
 export const accountParameter = [{ name: "id", in: "path", description: "Id of the account, `acct_…`." }] as const;
 
 const accountQuery = z.object(pageQuery);
-const accountList = listOf(accountShape, "AccountList");
+export const accountList = listOf(accountShape, "AccountList");
 
 const endpoint = adminEndpoints<AdminAccountDeps>();
 
@@ -95,30 +93,9 @@ const retrieve = endpoint("GET", "/v1/admin/accounts/:id", {
     const found = await findAccount({ id, deps });
     const nowSeconds = deps.clock.nowSeconds();
     const account = { ...found, raises: runningRaises(found.raises, nowSeconds) };
-    const month = calendarMonthOf(nowSeconds);
     const tier = deps.tiers.find(account.tier);
-    const quotaOf = async (environment: Environment) => {
-      const { quotas, windows = [] } = limitsOf({ keys: [], account, environment, tier });
-      const [quota] = quotas;
-      // Every account has a quota, with or without a limit.
-      if (!quota) throw new Error(`No quota counts for the account ${account.id}.`);
-      const used = await deps.limits.used(quota);
-      const spendLimit = quota.nanoUsd === null ? null : usdOf(quota.nanoUsd);
-      return {
-        environment,
-        tokens: { limit: quota.tokens, used: used.tokens },
-        spend: { limit: spendLimit, used: usdOf(used.nanoUsd) },
-        windows: await quotaUse(windows, deps.limits),
-      };
-    };
-    return {
-      ...accountToWire(account),
-      quota: {
-        period_start: month.start,
-        period_end: month.end,
-        environments: await Promise.all(environments.map(quotaOf)),
-      },
-    };
+    const limitsIn = (environment: Environment) => limitsOf({ keys: [], account, environment, tier }).ofAccount;
+    return { ...accountToWire(account), quota: await monthOf(limitsIn, environments, deps.limits, nowSeconds) };
   },
 });
 

@@ -58,6 +58,7 @@ const serverQuery = {
 
 const usageParameters = accountUsageParameters.extend({
   ...ownerQuery,
+  organization: id("the id of an organization, `org_…`; only the accounts that belong to it now"),
   ...serverQuery,
   bucket: z
     .enum(operatorBuckets)
@@ -108,7 +109,7 @@ function usage(deps: AllAccountsDeps): ScopedRoute {
       operationId: "getUsageOfAccounts",
       summary: "Retrieve the usage of all accounts",
       description:
-        "Also groups by account, person, model server, deployment and outcome. Sums by minute, and those by model server, deployment or outcome together with another group or filter than the model, are added up from the stored requests, so their period must not contain more than about a million requests. Buckets without requests are omitted. With `Accept: text/csv` the answer is all rows as CSV, with times in ISO 8601.",
+        "Also groups by account, organization, person, model server, deployment and outcome. Sums by minute, and those by model server, deployment or outcome together with another group or filter than the model, are added up from the stored requests, so their period must not contain more than about a million requests. Buckets without requests are omitted. With `Accept: text/csv` the answer is all rows as CSV, with times in ISO 8601.",
       query: usageParameters,
       response: { ...usageDoc.response, json: allUsageReport },
       errors: ["permission_denied"],
@@ -122,8 +123,9 @@ function usage(deps: AllAccountsDeps): ScopedRoute {
       const groups = asked.group_by ?? [];
       const hasTags = asked.tag !== undefined || groups.includes("tag");
       requireOwnerOfTags(isOfOne, hasTags);
-      if (hasTags && groups.includes("person")) {
-        throw invalidRequest("group_by: person cannot be combined with tags; `person` is a filter too.");
+      const ofParty = groups.find((group) => group === "person" || group === "organization");
+      if (hasTags && ofParty !== undefined) {
+        throw invalidRequest(`group_by: ${ofParty} cannot be combined with tags; \`${ofParty}\` is a filter too.`);
       }
       const isByRecord = asked.bucket === "minute" || served.upstream !== undefined || outcome !== undefined;
       if (groups.includes("tag") && (isByRecord || groups.some((group) => fromRecords.has(group))))
@@ -133,13 +135,18 @@ function usage(deps: AllAccountsDeps): ScopedRoute {
       const query = usageQuery({ ...asked, model: served.model }, principal, deps.clock.nowSeconds(), {
         forOperator: {
           ...ownerOf(asked, principal),
+          ...(asked.organization === undefined ? {} : { organizationId: asked.organization }),
           ...(served.upstream === undefined ? {} : { upstream: served.upstream }),
           ...(outcome === undefined ? {} : { outcome }),
         },
       });
       return answerReport(deps, exchange, principal, asked, query, async (rows) => ({
         names: await deps.parties.names(
-          rows.flatMap(({ groups: { account: of, person: who, key, app } }) => [of, who, key, app]).filter(isText),
+          rows
+            .flatMap(({ groups: { account: of, organization, person: who, key, app } }) => [
+              ...[of, organization, who, key, app],
+            ])
+            .filter(isText),
         ),
       }));
     },

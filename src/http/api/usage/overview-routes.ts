@@ -52,7 +52,9 @@ const ranges = {
 } as const;
 const rangeNames = ["24h", "7d", "30d"] as const;
 const groups = ["model", "key", "app"] as const satisfies readonly UsageGroup[];
-const groupsOfAll = operatorGroups.filter((group) => group !== "tag" && group !== "environment" && group !== "person");
+const groupsOfAll = operatorGroups.filter(
+  (group) => group !== "tag" && group !== "environment" && group !== "organization" && group !== "person",
+);
 const shownErrors = 6;
 /**
  * The last bucket of the previous period counts in part. The part is rounded to this fraction, so that repeated

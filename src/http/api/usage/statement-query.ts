@@ -48,7 +48,11 @@ const environment = z
 
 /** Parameters for operators, who may also choose the environment. */
 export const operatorParameters = statementParameters.extend({ environment });
-export const allAccountsParameters = z.object({ month: statementParameters.shape.month, environment });
+export const allAccountsParameters = z.object({
+  month: statementParameters.shape.month,
+  environment,
+  organization: id("the id of an organization, `org_…`; only the accounts that belong to it now"),
+});
 
 type Asked = z.output<typeof statementParameters>;
 

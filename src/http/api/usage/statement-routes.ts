@@ -4,13 +4,14 @@ import type { z } from "zod";
 import type { CalendarMonth } from "../../../base/calendar-month.ts";
 import type { Clock } from "../../../base/clock.ts";
 import { GatewayError } from "../../../base/errors.ts";
-import type { Account, AccountStore } from "../../../domain/account.ts";
+import type { Account, AccountStore, OrganizationStore } from "../../../domain/account.ts";
 import type { Environment } from "../../../domain/api-key.ts";
 import type { Principal } from "../../../domain/principal.ts";
 import type { Statement, StatementQuery } from "../../../domain/usage/statement.ts";
 import type { Ledger } from "../../../domain/usage/usage.ts";
 import { AccountTurns } from "../../../policy/account-turns.ts";
 import { requireAccount } from "../../../policy/manage/manage-accounts.ts";
+import { requireOrganization } from "../../../policy/manage/manage-organizations.ts";
 import { requireOperator } from "../../../policy/manage/operator.ts";
 import { addedUp, type Statements } from "../../../policy/records/statements.ts";
 import { prefersCsv } from "../../content/csv.ts";
@@ -51,6 +52,7 @@ import { writtenSoon } from "./written-soon.ts";
 export interface StatementRouteDeps extends StatementNameSources {
   statements: Pick<Statements, "read">;
   accounts: Pick<AccountStore, "findAccount" | "listAccounts">;
+  organizations: Pick<OrganizationStore, "findOrganization" | "listAccountsOf">;
   /** The ledger whose records of all processes are flushed before a statement. */
   summedLedger: Pick<Ledger, "flush">;
   clock: Clock;
@@ -138,7 +140,7 @@ function ofAllAccounts(deps: Deps): ScopedRoute {
     doc: {
       tag: "Administration",
       operationId: "getStatementOfAccounts",
-      summary: "Retrieve the statement of a month, with a line for each account",
+      summary: "Retrieve the statement of a month, with a line for each account of the server or of one organization",
       description,
       query: allAccountsParameters,
       response: { description: "The statement.", json: allAccountsShape, contentTypes: ["text/csv"] },
@@ -202,16 +204,18 @@ async function namesIn(
 async function allAccountsAnswer(deps: Deps, exchange: Exchange, principal: Principal): Promise<Answer> {
   variesByAccept(exchange);
   const asked = readQuery(allAccountsParameters, exchange.req.target);
-  const environment = asked.environment ?? principal.environment;
+  const { environment = principal.environment, organization: id } = asked;
   const time = timeOf(asked, deps.clock.nowSeconds());
+  const found = id === undefined ? null : requireOrganization(await deps.organizations.findOrganization(id), id);
   await allWritten(deps, time);
   const lines = await deps.turns.run(
     principal.account.id,
-    () => linesOfAccounts(deps, { ...time, environment }),
+    () => linesOfAccounts(deps, { ...time, environment }, id),
     exchange.req.clientGone,
   );
   const total = addedUp(lines.map(({ sums }) => sums));
-  const head = headOf(deps, { ...time, environment });
+  const organization = found && { id: found.id, name: found.name };
+  const head = { ...headOf(deps, { ...time, environment }), organization };
   if (prefersCsv(exchange.req.headers.get("accept"))) {
     return csvAnswer(exchange, pieces(allAccountsCsv(head, lines, total)));
   }
@@ -224,12 +228,16 @@ async function allAccountsAnswer(deps: Deps, exchange: Exchange, principal: Prin
 }
 
 async function linesOfAccounts(
-  { accounts, statements }: Deps,
+  { accounts, organizations, statements }: Deps,
   scope: CalendarMonth & { environment: Environment },
+  organization: string | undefined,
 ): Promise<AccountLine[]> {
   const lines: AccountLine[] = [];
   for (let after: string | undefined; ; ) {
-    const found = await accounts.listAccounts({ after, limit: accountsAtOnce });
+    const page = { after, limit: accountsAtOnce };
+    const found = await (organization === undefined
+      ? accounts.listAccounts(page)
+      : organizations.listAccountsOf(organization, page));
     for (const { id, name } of found) {
       const { total } = await statements.read({ ...scope, accountId: id, groupBy: [] });
       if (total.requests > 0) lines.push({ account: id, account_name: name, sums: total });
@@ -249,7 +257,7 @@ async function allWritten({ clock, summedLedger }: Deps, { end }: Pick<CalendarM
 function headOf(
   { clock, installationUrl, unpricedSince }: Deps,
   { start, end, environment }: CalendarMonth & { environment: Environment },
-): Omit<z.infer<typeof allAccountsShape>, "lines" | "total"> {
+): Omit<z.infer<typeof allAccountsShape>, "lines" | "organization" | "total"> {
   const now = clock.nowSeconds();
   return {
     object: "statement",

@@ -102,6 +102,10 @@ export const allAccountsShape = z
     lines: z
       .array(z.object({ account: z.string(), account_name: z.string(), ...figures }))
       .describe("Accounts with usage, in the order of their creation."),
+    organization: z
+      .object({ id: z.string(), name: z.string() })
+      .nullable()
+      .describe("Covers the accounts of this organization. null: all accounts of the server."),
     total: figuresShape,
   })
   .meta({ id: "StatementOfAccounts" });
@@ -219,10 +223,18 @@ export interface AccountLine {
   sums: StatementSums;
 }
 
-export function* allAccountsCsv(head: Head, lines: readonly AccountLine[], total: StatementSums): Generator<string> {
-  yield csvLine([...headColumns, "account", "account_name", ...figureColumns]);
+/** The columns of the organization are there only if the statement covers one. */
+export function* allAccountsCsv(
+  head: Head & Pick<AllAccountsWire, "organization">,
+  lines: readonly AccountLine[],
+  total: StatementSums,
+): Generator<string> {
+  const { organization } = head;
+  const filter = organization ? ["organization", "organization_name"] : [];
+  const filterCells = organization ? [organization.id, organization.name] : [];
+  yield csvLine([...headColumns, ...filter, "account", "account_name", ...figureColumns]);
   for (const { account, account_name: name, sums } of lines) {
-    yield csvLine([...headCells("line", head), account, name, ...figureCells(sums, head)]);
+    yield csvLine([...headCells("line", head), ...filterCells, account, name, ...figureCells(sums, head)]);
   }
-  yield csvLine([...headCells("total", head), null, null, ...figureCells(total, head)]);
+  yield csvLine([...headCells("total", head), ...filterCells, null, null, ...figureCells(total, head)]);
 }

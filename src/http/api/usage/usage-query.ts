@@ -96,7 +96,7 @@ export interface UsageScope {
   keyId?: string;
   publishedAppId?: string;
   /** The usage that an operator asks for, in place of the caller's own. */
-  forOperator?: Pick<UsageQuery, "accountId" | "environment" | "personId" | "upstream" | "outcome">;
+  forOperator?: Pick<UsageQuery, "accountId" | "organizationId" | "environment" | "personId" | "upstream" | "outcome">;
 }
 
 /** Returns the query for the usage that the caller sees, or for a part of it. */
@@ -163,7 +163,7 @@ export function decodeCursor({ bucket, groupBy }: UsageQuery, cursor: string): U
   return { start, groups };
 }
 
-const mayBeNull: ReadonlySet<UsageGroup> = new Set(["app", "tag", "person", "upstream", "deployment"]);
+const mayBeNull: ReadonlySet<UsageGroup> = new Set(["app", "tag", "organization", "person", "upstream", "deployment"]);
 
 function parseCursor(cursor: string): unknown[] {
   try {

@@ -90,6 +90,11 @@ const usageRow = z
 const allUsageRow = usageRow
   .extend({
     account: z.string().optional().describe("Id of the account, if `group_by` has it."),
+    organization: z
+      .string()
+      .nullable()
+      .optional()
+      .describe("Id of the organization that the account belongs to now, if `group_by` has it. null for none."),
     person: z
       .string()
       .nullable()
@@ -128,7 +133,7 @@ export const allUsageReport = usageReportShape
     data: z.array(allUsageRow),
     names: z
       .record(z.string(), z.string())
-      .describe("Names of the accounts, credentials, people and apps above, by id."),
+      .describe("Names of the accounts, organizations, credentials, people and apps above, by id."),
   })
   .meta({ id: "AllUsageReport" });
 
@@ -253,7 +258,8 @@ function csvRows({ groupBy }: UsageQuery, page: readonly UsageRow[]): string {
 }
 
 function toWire(row: UsageRow): WireRow {
-  const { model, key, environment, app, tag, account, person, upstream, deployment, outcome } = row.groups;
+  const { model, key, environment, app, tag, account, organization, person, upstream, deployment, outcome } =
+    row.groups;
   return {
     start: row.start,
     end: row.end,
@@ -263,6 +269,7 @@ function toWire(row: UsageRow): WireRow {
     ...(app === undefined ? {} : { app }),
     ...(tag === undefined ? {} : { tag }),
     ...(account == null ? {} : { account }),
+    ...(organization === undefined ? {} : { organization }),
     ...(person === undefined ? {} : { person }),
     ...(upstream === undefined ? {} : { upstream }),
     ...(deployment === undefined ? {} : { deployment }),
