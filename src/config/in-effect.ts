@@ -73,7 +73,7 @@ export async function configInEffect(texts: TextsInEffect): Promise<ConfigInEffe
     (key) => !isOption(key) && valueAt(current, [key]) !== undefined,
   );
   return {
-    settings: settingsOf(new OptionReader({ flags, env, file: startup })),
+    settings: settingsOf(new OptionReader({ flags, env, file: startup }), startup),
     sections: Object.fromEntries(sections.map((key) => [key, shown(source(key), [key], valueAt(current, [key]))])),
     sections_in_file: sections.filter((key) => valueAt(source(key)?.data, [key]) !== undefined),
     differences:
@@ -97,14 +97,17 @@ function isOption(key: string): boolean {
 
 const allOptions: readonly Option<z.ZodType, unknown>[] = Object.values(options);
 
-function settingsOf(reader: OptionReader): Setting[] {
+function settingsOf(reader: OptionReader, startup: YamlFile | undefined): Setting[] {
   return allOptions.map((option) => {
     const { value, from, location } = reader.take(option);
     const { file, line } = location;
     const place = from === "file" ? `${file}${line === undefined ? "" : `:${line}`}` : location.path;
     return {
       name: option.file?.join(".") ?? option.env ?? option.flag ?? "",
-      value: value === undefined ? null : option.rule.quiet ? withoutSecret(value) : value,
+      value:
+        from === "file" && option.file
+          ? shown(startup, option.file, value, option.rule.quiet)
+          : ((option.rule.quiet && value !== undefined ? withoutSecret(value) : value) ?? null),
       source: from === "default" ? "default" : place,
     };
   });

@@ -28,6 +28,7 @@ engine:
   files: [{ model: m, engine: llama-server, arguments: "--api-key canary-argument" }]
 models:
   - { id: fast, price: { input: 1, output: 2 }, deployments: [{ upstream: up }] }
+tracing: { service_name: "gateway-\${TEST_UP_KEY}" }
 ${more}`;
 
 let server: TestServer;
@@ -63,6 +64,7 @@ test("shows the values in effect with their sources and without secrets", async 
   expect(shown.stdout).toMatch(/^ {2}log_format +json {2}\(\S*headrace\.yaml:1\)$/m);
   expect(shown.stdout).toContain('  - name: up\n    url: http://127.0.0.1:9/v1\n    api_key: "[redacted]"');
   expect(shown.stdout).toContain("    api_key: ${TEST_UP_KEY}\n");
+  expect(shown.stdout).toMatch(/^ {2}tracing\.service_name +\$\{TEST_UP_KEY\}$/m);
   expect(shown.stdout).not.toContain("retention:");
   const all = await config("show", "--all");
   expectNoSecret(all);
