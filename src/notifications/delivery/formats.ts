@@ -133,13 +133,15 @@ function subjectOf({ data }: Pick<Notification, "data">): string {
   return String(upstream ?? node_id ?? key_id ?? owner_id ?? server ?? model ?? webhook_id ?? environment ?? "all");
 }
 
+const warnings: ReadonlySet<Notification["type"]> = new Set([
+  ...(["node.away", "tool.changed", "key.expiring", "key.rotation_due", "model.shutdown"] as const),
+]);
+
 function severityOf({ type, data }: Pick<Notification, "type" | "data">): "critical" | "error" | "warning" | "info" {
   if (type === "upstream.down" || type === "errors.rate") return "critical";
   if (type === "upstream.failing") return "error";
   if (type === "quota.threshold") return (data as { threshold?: number }).threshold === 100 ? "error" : "warning";
-  return type === "node.away" || type === "tool.changed" || type === "key.expiring" || type === "model.shutdown"
-    ? "warning"
-    : "info";
+  return warnings.has(type) ? "warning" : "info";
 }
 
 function timeOf(seconds: number): string {

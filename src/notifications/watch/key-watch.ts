@@ -88,9 +88,9 @@ export class KeyWatch {
       const page: Awaited<ReturnType<KeySurvey["page"]>> = await survey.page(after, now);
       for (const key of page.keys) {
         const rotation = begun < maxRotations ? rotationDue(key, now) : undefined;
-        for (const tidings of [expiring(key, now), unused(key, now), rotation])
-          if (tidings) await teller.notify(tidings);
-        if (!rotation) continue;
+        for (const tidings of [expiring(key, now), unused(key, now)]) if (tidings) await teller.notify(tidings);
+        // A key ends only after its owners were told when. What could not be stored is tried again at the next check.
+        if (!rotation || !(await teller.notify(rotation))) continue;
         if (await rotations.begin(key.id, rotation.data.ends_at, rotationEvent(rotation, now))) begun++;
       }
       for (const tidings of await this.#shutdowns(page.keys, ending, now)) await teller.notify(tidings);
@@ -134,7 +134,7 @@ function rotationDue(
 ): Extract<Tidings, { type: "key.rotation_due" }> | undefined {
   if (everyDays === null || overlapSeconds === null || now < createdAt + everyDays * daySeconds) return undefined;
   const data = { key_id: id, name, environment, ends_at: now + overlapSeconds, every_days: everyDays };
-  return { type: "key.rotation_due", accountId, environment, once: `key.rotation_due ${id}`, data };
+  return { type: "key.rotation_due", accountId, environment, once: `key.rotation_due ${id} ${data.ends_at}`, data };
 }
 
 function rotationEvent({ accountId, data }: NonNullable<ReturnType<typeof rotationDue>>, now: number): AuditEvent {
