@@ -312,6 +312,7 @@ describe("rotating a key", () => {
       lastUsedAt: null,
     });
     expect(successor.id).not.toBe(old.id);
+    expect(rotateKey(as(old), chain(old, key("key_1")), 60, context).successor.createdBy).toBe(old.createdBy);
     expect(revokeAt).toBe(now + 60);
     expect(event).toMatchObject({
       action: "key.rotated",

@@ -283,7 +283,8 @@ export function rotateKey(
   const successor: ApiKeyRecord = {
     ...old,
     ...identity,
-    createdBy: actorOf(principal).id,
+    // A key that fetches its own successor keeps the person who made it: revoking that person's keys ends both.
+    createdBy: actorOf(principal).id === old.id ? old.createdBy : actorOf(principal).id,
     createdAt: nowSeconds,
     lastUsedAt: null,
     revokedAt: null,
