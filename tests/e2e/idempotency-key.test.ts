@@ -126,13 +126,20 @@ onEachDatabase((databases) => {
     await opened.close();
   });
 
-  test("keeps a bounded number of requests of a credential, the newest ones", async () => {
+  test("keeps a bounded number of requests of a credential, the newest ones and those that still run", async () => {
     opened = await databases.open();
     const store = new SqlIdempotentRequests(opened.db, 5);
-    for (let n = 0; n <= 5; n++) await store.claim({ ...first, key: `k${n}`, at: first.at + n });
-    const rows: unknown[] = await opened.db`SELECT 1 FROM idempotent_requests`;
-    expect(rows).toHaveLength(5);
+    expect(await store.claim({ ...first, key: "running" })).toBeUndefined();
+    for (let n = 0; n <= 6; n++) {
+      const one = { ...first, key: `k${n}`, at: first.at + n };
+      await store.claim(one);
+      await store.finish({ ...one, answer: "sealed" });
+    }
+    const rows: unknown[] = await opened.db`SELECT 1 FROM idempotent_requests WHERE answer IS NOT NULL`;
+    expect(rows).toHaveLength(6);
     expect(await store.claim({ ...first, key: "k0", at: first.at + 5_000 })).toBeUndefined();
+    // A request that still runs would be carried out twice.
+    expect(await store.claim({ ...first, key: "running" })).toMatchObject({ key: "running" });
     await opened.close();
   });
 });

@@ -16,7 +16,7 @@ export class SqlIdempotentRequests implements IdempotencyStore {
   readonly #db: Database;
   readonly #maxOfOwner: number;
 
-  /** `maxOfOwner` is the number of stored requests of one credential. Older ones are deleted. */
+  /** `maxOfOwner` is the number of stored requests of one credential. Older ones are deleted, unless they still run. */
   constructor(db: Database, maxOfOwner = 1_000) {
     this.#db = db;
     this.#maxOfOwner = maxOfOwner;
@@ -35,7 +35,7 @@ export class SqlIdempotentRequests implements IdempotencyStore {
       await tx`INSERT INTO idempotent_requests ${tx(requests.row(first))}`;
       await tx`
         DELETE FROM idempotent_requests WHERE owner = ${owner} AND idempotency_key IN (
-          SELECT idempotency_key FROM idempotent_requests WHERE owner = ${owner}
+          SELECT idempotency_key FROM idempotent_requests WHERE owner = ${owner} AND answer IS NOT NULL
           ORDER BY created_at DESC, idempotency_key LIMIT 100 OFFSET ${this.#maxOfOwner})`;
       return undefined;
     });
