@@ -49,6 +49,7 @@ export function startVault(secrets: Record<string, Record<string, string>>, port
       }
       const isAlive = token === vault.staticToken || (leases.get(token) ?? 0) > state.nowSeconds;
       if (!isAlive) return answer(403, { errors: ["permission denied"] });
+      if (path === "auth/token/lookup-self") return answer(200, { data: { id: token } });
       if (path === "auth/token/renew-self") {
         if (token === vault.staticToken) return answer(400, { errors: ["lease is not renewable"] });
         vault.renewals++;

@@ -226,6 +226,13 @@ describe("secrets in Vault", () => {
     expect(new Set(vault.namespaces)).toEqual(new Set(["team"]));
   });
 
+  test("signs in once although Vault refuses one of the paths", async () => {
+    const { load } = opened(appRole);
+    vault.refuse(true);
+    for (let n = 0; n < 3; n++) expect(await problemsOf(load)).toContain("answered 403");
+    expect(vault.logins).toHaveLength(1);
+  });
+
   test("asks once for two fields of a secret", async () => {
     vault.put("secret/data/openai", { api_key: "sk-vault-one", host: "up.example.com" });
     const { load } = opened(appRole);
