@@ -1,4 +1,5 @@
 // Requests a model's answer: sends the request, retries it, and reads the stream.
+import { setTimeout } from "node:timers/promises";
 import { z } from "zod";
 import { failure, parseJson, send, understood, unreachable } from "../login/api-request.ts";
 import type { Connection } from "../login/connection.ts";
@@ -176,7 +177,7 @@ async function open(
     const refused = await failure(response, connection, signal);
     if (waitMs === undefined) throw refused;
     observer.retrying(refused.message, waitMs);
-    await pause(waitMs, signal);
+    await setTimeout(waitMs, undefined, { signal }).catch(() => signal.throwIfAborted());
   }
 }
 
@@ -188,20 +189,6 @@ function retryDelayMs({ status, headers }: Response, retries: number): number | 
   const askedMs = [milliseconds, seconds * 1000].find((value) => value >= 0);
   const waitMs = askedMs ?? firstRetryMs * 2 ** retries;
   return waitMs <= maxWaitMs ? waitMs : undefined;
-}
-
-function pause(waitMs: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const onAbort = () => {
-      clearTimeout(timer);
-      reject(signal.reason);
-    };
-    const timer = setTimeout(() => {
-      signal.removeEventListener("abort", onAbort);
-      resolve();
-    }, waitMs);
-    signal.addEventListener("abort", onAbort, { once: true });
-  });
 }
 
 async function json(response: Response, connection: Connection, signal: AbortSignal): Promise<unknown> {

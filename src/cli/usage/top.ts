@@ -49,9 +49,9 @@ export const topCommand = serverCommand({
     json: ["--json", "print the rows by minute, key and model as the API gives them, once"],
   },
   examples: ["headrace top --all-accounts", "headrace top --all-accounts --json"],
-  async run({ connect, ask, options, terminal, nowSeconds }) {
+  async run({ connect, ask, context, options, terminal, nowSeconds }) {
     const connection = await connect();
-    const account = options.allAccounts ? undefined : (options.account ?? (await ask(ownId)));
+    const account = options.account ?? (options.allAccounts ? undefined : await ask(ownId));
     const read = (signal: AbortSignal) => readRows(connection, account, nowSeconds(), signal);
     if (options.json) return { json: (await ask((_, signal) => read(signal))).rows, show() {} };
     const isLive = terminal.stdout.isTTY === true && !options.once;
@@ -62,7 +62,7 @@ export const topCommand = serverCommand({
         if (isLive) terminal.stdout.write(clearScreen);
         print(terminal, shown, names);
         if (!isLive) return;
-        await pause(signal);
+        await context.pause(refreshMs, signal);
       }
     });
     return undefined;
@@ -80,17 +80,6 @@ function readRows(connection: Connection, account: string | undefined, nowSecond
     ...(account === undefined ? {} : { account }),
   });
   return readPages(connection, "/admin/usage", query, signal);
-}
-
-/** Waits until the next refresh. Rejects when Ctrl-C aborts the signal. */
-function pause(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(resolve, refreshMs);
-    signal.addEventListener("abort", () => {
-      clearTimeout(timer);
-      reject(signal.reason);
-    });
-  });
 }
 
 function print(terminal: Terminal, rows: readonly Row[], names: Readonly<Record<string, string>>): void {
