@@ -62,7 +62,7 @@ const phrases = [
   String.raw`This model's maximum context length is \d{1,9} tokens`,
   "The server had an error while processing your request",
   `${place}Field required`,
-  `${place}Extra inputs are not permitted`,
+  "Extra inputs are not permitted",
   String.raw`${place}Input should be (?:a valid \w{1,20}|(?:greater|less) than(?: or equal to)? -?[\d.]{1,12})`,
 ].map((phrase) => new RegExp(`^(?:${phrase})(?![\\w-])`));
 
