@@ -46,12 +46,15 @@ function routeTable() {
   return createRoutes(unreached as Parameters<typeof createRoutes>[0]);
 }
 
-/** What the endpoints of the dashboard take and give, for its types; of inference it reads the stream itself. */
+/** The shapes that the dashboard imports, and those that they refer to. */
 async function apiTypes(): Promise<string> {
   const { schemas } = document.components;
   const definitions = JSON.parse(JSON.stringify(schemas).replaceAll("#/components/schemas/", "#/$defs/"));
-  const properties = Object.fromEntries(Object.keys(schemas).map((name) => [name, { $ref: `#/$defs/${name}` }]));
-  const schema: JSONSchema = { $defs: definitions, type: "object", properties, additionalProperties: false };
+  const properties = Object.fromEntries(shapesOfPages().map((name) => [name, { $ref: `#/$defs/${name}` }]));
+  const $defs = Object.fromEntries(
+    [...reachable(Object.keys(properties), definitions)].map((name) => [name, definitions[name]]),
+  );
+  const schema: JSONSchema = { $defs, type: "object", properties, additionalProperties: false };
   const banner =
     "// Shapes of the HTTP API, written by scripts/generate.ts from the OpenAPI document: not to be edited.";
   return compile(schema, "Shapes", {
@@ -60,6 +63,34 @@ async function apiTypes(): Promise<string> {
     ignoreMinAndMaxItems: true,
     style: { printWidth: 120 },
   });
+}
+
+/** Returns the names that the modules of the dashboard import from the file of types. */
+function shapesOfPages(): string[] {
+  const modules = [...new Bun.Glob("**/*.{ts,tsx}").scanSync(join(root, "web"))].sort();
+  const names = modules.flatMap((path) =>
+    [
+      ...readFileSync(join(root, "web", path), "utf8").matchAll(/\{([^{}]*)\} from "[./]+(?:api\/)?types\.ts"/g),
+    ].flatMap(([, list = ""]) =>
+      list.split(",").map((name) =>
+        name
+          .replace(/^\s*type /, "")
+          .replace(/ as .*/, "")
+          .trim(),
+      ),
+    ),
+  );
+  return [...new Set(names)].filter((name) => name !== "").sort();
+}
+
+/** Returns the names with all that they refer to, directly or not. */
+function reachable(names: readonly string[], definitions: Readonly<Record<string, unknown>>): ReadonlySet<string> {
+  const found = new Set(names);
+  for (const name of found) {
+    const text = JSON.stringify(definitions[name] ?? {});
+    for (const [, other = ""] of text.matchAll(/"#\/\$defs\/([^"]+)"/g)) found.add(other);
+  }
+  return found;
 }
 
 /** What forms and tables of the dashboard have to know of each. */

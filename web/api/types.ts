@@ -1,4559 +1,391 @@
 // Shapes of the HTTP API, written by scripts/generate.ts from the OpenAPI document: not to be edited.
 
-/**
- * One message of the conversation.
- */
-export type ChatMessage =
-  | {
-      role: "system";
-      content:
-        | string
-        | (
-            | {
-                type: "text";
-                text: string;
-                [k: string]: unknown;
-              }
-            | {
-                type: "image_url";
-                image_url: {
-                  url: string;
-                  [k: string]: unknown;
-                };
-                [k: string]: unknown;
-              }
-            | {
-                type: "input_audio";
-                input_audio: {
-                  data: string;
-                  format: string;
-                  [k: string]: unknown;
-                };
-                [k: string]: unknown;
-              }
-            | {
-                type: "file";
-                file: {
-                  [k: string]: unknown;
-                };
-                [k: string]: unknown;
-              }
-            | {
-                type: "refusal";
-                refusal: string;
-                [k: string]: unknown;
-              }
-            | {
-                type: string;
-                [k: string]: unknown;
-              }
-          )[];
-      name?: string | null;
-      [k: string]: unknown;
-    }
-  | {
-      role: "developer";
-      content:
-        | string
-        | (
-            | {
-                type: "text";
-                text: string;
-                [k: string]: unknown;
-              }
-            | {
-                type: "image_url";
-                image_url: {
-                  url: string;
-                  [k: string]: unknown;
-                };
-                [k: string]: unknown;
-              }
-            | {
-                type: "input_audio";
-                input_audio: {
-                  data: string;
-                  format: string;
-                  [k: string]: unknown;
-                };
-                [k: string]: unknown;
-              }
-            | {
-                type: "file";
-                file: {
-                  [k: string]: unknown;
-                };
-                [k: string]: unknown;
-              }
-            | {
-                type: "refusal";
-                refusal: string;
-                [k: string]: unknown;
-              }
-            | {
-                type: string;
-                [k: string]: unknown;
-              }
-          )[];
-      name?: string | null;
-      [k: string]: unknown;
-    }
-  | {
-      role: "user";
-      content:
-        | string
-        | (
-            | {
-                type: "text";
-                text: string;
-                [k: string]: unknown;
-              }
-            | {
-                type: "image_url";
-                image_url: {
-                  url: string;
-                  [k: string]: unknown;
-                };
-                [k: string]: unknown;
-              }
-            | {
-                type: "input_audio";
-                input_audio: {
-                  data: string;
-                  format: string;
-                  [k: string]: unknown;
-                };
-                [k: string]: unknown;
-              }
-            | {
-                type: "file";
-                file: {
-                  [k: string]: unknown;
-                };
-                [k: string]: unknown;
-              }
-            | {
-                type: "refusal";
-                refusal: string;
-                [k: string]: unknown;
-              }
-            | {
-                type: string;
-                [k: string]: unknown;
-              }
-          )[];
-      name?: string | null;
-      [k: string]: unknown;
-    }
-  | {
-      role: "assistant";
-      content?:
-        | (
-            | string
-            | (
-                | {
-                    type: "text";
-                    text: string;
-                    [k: string]: unknown;
-                  }
-                | {
-                    type: "image_url";
-                    image_url: {
-                      url: string;
-                      [k: string]: unknown;
-                    };
-                    [k: string]: unknown;
-                  }
-                | {
-                    type: "input_audio";
-                    input_audio: {
-                      data: string;
-                      format: string;
-                      [k: string]: unknown;
-                    };
-                    [k: string]: unknown;
-                  }
-                | {
-                    type: "file";
-                    file: {
-                      [k: string]: unknown;
-                    };
-                    [k: string]: unknown;
-                  }
-                | {
-                    type: "refusal";
-                    refusal: string;
-                    [k: string]: unknown;
-                  }
-                | {
-                    type: string;
-                    [k: string]: unknown;
-                  }
-              )[]
-          )
-        | null;
-      name?: string | null;
-      tool_calls?:
-        | {
-            id: string;
-            type: string;
-            function?: {
-              name: string;
-              arguments: string;
-              [k: string]: unknown;
-            };
-            [k: string]: unknown;
-          }[]
-        | null;
-      [k: string]: unknown;
-    }
-  | {
-      role: "tool";
-      content:
-        | string
-        | (
-            | {
-                type: "text";
-                text: string;
-                [k: string]: unknown;
-              }
-            | {
-                type: "image_url";
-                image_url: {
-                  url: string;
-                  [k: string]: unknown;
-                };
-                [k: string]: unknown;
-              }
-            | {
-                type: "input_audio";
-                input_audio: {
-                  data: string;
-                  format: string;
-                  [k: string]: unknown;
-                };
-                [k: string]: unknown;
-              }
-            | {
-                type: "file";
-                file: {
-                  [k: string]: unknown;
-                };
-                [k: string]: unknown;
-              }
-            | {
-                type: "refusal";
-                refusal: string;
-                [k: string]: unknown;
-              }
-            | {
-                type: string;
-                [k: string]: unknown;
-              }
-          )[];
-      tool_call_id: string;
-      [k: string]: unknown;
-    }
-  | {
-      role: "function";
-      content:
-        | (
-            | string
-            | (
-                | {
-                    type: "text";
-                    text: string;
-                    [k: string]: unknown;
-                  }
-                | {
-                    type: "image_url";
-                    image_url: {
-                      url: string;
-                      [k: string]: unknown;
-                    };
-                    [k: string]: unknown;
-                  }
-                | {
-                    type: "input_audio";
-                    input_audio: {
-                      data: string;
-                      format: string;
-                      [k: string]: unknown;
-                    };
-                    [k: string]: unknown;
-                  }
-                | {
-                    type: "file";
-                    file: {
-                      [k: string]: unknown;
-                    };
-                    [k: string]: unknown;
-                  }
-                | {
-                    type: "refusal";
-                    refusal: string;
-                    [k: string]: unknown;
-                  }
-                | {
-                    type: string;
-                    [k: string]: unknown;
-                  }
-              )[]
-          )
-        | null;
-      name: string;
-      [k: string]: unknown;
-    }
-  | {
-      role: string;
-      content?:
-        | (
-            | string
-            | (
-                | {
-                    type: "text";
-                    text: string;
-                    [k: string]: unknown;
-                  }
-                | {
-                    type: "image_url";
-                    image_url: {
-                      url: string;
-                      [k: string]: unknown;
-                    };
-                    [k: string]: unknown;
-                  }
-                | {
-                    type: "input_audio";
-                    input_audio: {
-                      data: string;
-                      format: string;
-                      [k: string]: unknown;
-                    };
-                    [k: string]: unknown;
-                  }
-                | {
-                    type: "file";
-                    file: {
-                      [k: string]: unknown;
-                    };
-                    [k: string]: unknown;
-                  }
-                | {
-                    type: "refusal";
-                    refusal: string;
-                    [k: string]: unknown;
-                  }
-                | {
-                    type: string;
-                    [k: string]: unknown;
-                  }
-              )[]
-          )
-        | null;
-      name?: string | null;
-      [k: string]: unknown;
-    };
-/**
- * A file, sent with a filename.
- */
-export type FormFile = string;
-/**
- * One message of the conversation.
- */
-export type MessageParam =
-  | {
-      role: "user";
-      content:
-        | string
-        | (
-            | {
-                type: "text";
-                text: string;
-                /**
-                 * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
-                 */
-                cache_control?: {
-                  type: string;
-                  [k: string]: unknown;
-                } | null;
-                [k: string]: unknown;
-              }
-            | {
-                type: "image";
-                source: {
-                  type: string;
-                  [k: string]: unknown;
-                };
-                /**
-                 * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
-                 */
-                cache_control?: {
-                  type: string;
-                  [k: string]: unknown;
-                } | null;
-                [k: string]: unknown;
-              }
-            | {
-                type: "document";
-                source: {
-                  type: string;
-                  [k: string]: unknown;
-                };
-                title?: string | null;
-                context?: string | null;
-                /**
-                 * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
-                 */
-                cache_control?: {
-                  type: string;
-                  [k: string]: unknown;
-                } | null;
-                [k: string]: unknown;
-              }
-            | {
-                type: "search_result";
-                source: string;
-                title: string;
-                content: {
-                  type: "text";
-                  text: string;
-                  [k: string]: unknown;
-                }[];
-                /**
-                 * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
-                 */
-                cache_control?: {
-                  type: string;
-                  [k: string]: unknown;
-                } | null;
-                [k: string]: unknown;
-              }
-            | {
-                type: "thinking";
-                thinking: string;
-                signature?: string | null;
-                [k: string]: unknown;
-              }
-            | {
-                type: "redacted_thinking";
-                data: string;
-                [k: string]: unknown;
-              }
-            | {
-                type: "tool_use";
-                id: string;
-                name: string;
-                input: {
-                  [k: string]: unknown;
-                };
-                /**
-                 * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
-                 */
-                cache_control?: {
-                  type: string;
-                  [k: string]: unknown;
-                } | null;
-                [k: string]: unknown;
-              }
-            | {
-                type: "tool_result";
-                tool_use_id: string;
-                content?:
-                  | (
-                      | string
-                      | {
-                          type: string;
-                          [k: string]: unknown;
-                        }[]
-                    )
-                  | null;
-                is_error?: boolean | null;
-                /**
-                 * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
-                 */
-                cache_control?: {
-                  type: string;
-                  [k: string]: unknown;
-                } | null;
-                [k: string]: unknown;
-              }
-            | {
-                type: string;
-                [k: string]: unknown;
-              }
-          )[];
-      [k: string]: unknown;
-    }
-  | {
-      role: "assistant";
-      content:
-        | string
-        | (
-            | {
-                type: "text";
-                text: string;
-                /**
-                 * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
-                 */
-                cache_control?: {
-                  type: string;
-                  [k: string]: unknown;
-                } | null;
-                [k: string]: unknown;
-              }
-            | {
-                type: "image";
-                source: {
-                  type: string;
-                  [k: string]: unknown;
-                };
-                /**
-                 * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
-                 */
-                cache_control?: {
-                  type: string;
-                  [k: string]: unknown;
-                } | null;
-                [k: string]: unknown;
-              }
-            | {
-                type: "document";
-                source: {
-                  type: string;
-                  [k: string]: unknown;
-                };
-                title?: string | null;
-                context?: string | null;
-                /**
-                 * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
-                 */
-                cache_control?: {
-                  type: string;
-                  [k: string]: unknown;
-                } | null;
-                [k: string]: unknown;
-              }
-            | {
-                type: "search_result";
-                source: string;
-                title: string;
-                content: {
-                  type: "text";
-                  text: string;
-                  [k: string]: unknown;
-                }[];
-                /**
-                 * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
-                 */
-                cache_control?: {
-                  type: string;
-                  [k: string]: unknown;
-                } | null;
-                [k: string]: unknown;
-              }
-            | {
-                type: "thinking";
-                thinking: string;
-                signature?: string | null;
-                [k: string]: unknown;
-              }
-            | {
-                type: "redacted_thinking";
-                data: string;
-                [k: string]: unknown;
-              }
-            | {
-                type: "tool_use";
-                id: string;
-                name: string;
-                input: {
-                  [k: string]: unknown;
-                };
-                /**
-                 * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
-                 */
-                cache_control?: {
-                  type: string;
-                  [k: string]: unknown;
-                } | null;
-                [k: string]: unknown;
-              }
-            | {
-                type: "tool_result";
-                tool_use_id: string;
-                content?:
-                  | (
-                      | string
-                      | {
-                          type: string;
-                          [k: string]: unknown;
-                        }[]
-                    )
-                  | null;
-                is_error?: boolean | null;
-                /**
-                 * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
-                 */
-                cache_control?: {
-                  type: string;
-                  [k: string]: unknown;
-                } | null;
-                [k: string]: unknown;
-              }
-            | {
-                type: string;
-                [k: string]: unknown;
-              }
-          )[];
-      [k: string]: unknown;
-    }
-  | {
-      role: "system";
-      content:
-        | string
-        | (
-            | {
-                type: "text";
-                text: string;
-                /**
-                 * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
-                 */
-                cache_control?: {
-                  type: string;
-                  [k: string]: unknown;
-                } | null;
-                [k: string]: unknown;
-              }
-            | {
-                type: "image";
-                source: {
-                  type: string;
-                  [k: string]: unknown;
-                };
-                /**
-                 * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
-                 */
-                cache_control?: {
-                  type: string;
-                  [k: string]: unknown;
-                } | null;
-                [k: string]: unknown;
-              }
-            | {
-                type: "document";
-                source: {
-                  type: string;
-                  [k: string]: unknown;
-                };
-                title?: string | null;
-                context?: string | null;
-                /**
-                 * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
-                 */
-                cache_control?: {
-                  type: string;
-                  [k: string]: unknown;
-                } | null;
-                [k: string]: unknown;
-              }
-            | {
-                type: "search_result";
-                source: string;
-                title: string;
-                content: {
-                  type: "text";
-                  text: string;
-                  [k: string]: unknown;
-                }[];
-                /**
-                 * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
-                 */
-                cache_control?: {
-                  type: string;
-                  [k: string]: unknown;
-                } | null;
-                [k: string]: unknown;
-              }
-            | {
-                type: "thinking";
-                thinking: string;
-                signature?: string | null;
-                [k: string]: unknown;
-              }
-            | {
-                type: "redacted_thinking";
-                data: string;
-                [k: string]: unknown;
-              }
-            | {
-                type: "tool_use";
-                id: string;
-                name: string;
-                input: {
-                  [k: string]: unknown;
-                };
-                /**
-                 * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
-                 */
-                cache_control?: {
-                  type: string;
-                  [k: string]: unknown;
-                } | null;
-                [k: string]: unknown;
-              }
-            | {
-                type: "tool_result";
-                tool_use_id: string;
-                content?:
-                  | (
-                      | string
-                      | {
-                          type: string;
-                          [k: string]: unknown;
-                        }[]
-                    )
-                  | null;
-                is_error?: boolean | null;
-                /**
-                 * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
-                 */
-                cache_control?: {
-                  type: string;
-                  [k: string]: unknown;
-                } | null;
-                [k: string]: unknown;
-              }
-            | {
-                type: string;
-                [k: string]: unknown;
-              }
-          )[];
-      [k: string]: unknown;
-    }
-  | {
-      role: string;
-      content?:
-        | (
-            | string
-            | (
-                | {
-                    type: "text";
-                    text: string;
-                    /**
-                     * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
-                     */
-                    cache_control?: {
-                      type: string;
-                      [k: string]: unknown;
-                    } | null;
-                    [k: string]: unknown;
-                  }
-                | {
-                    type: "image";
-                    source: {
-                      type: string;
-                      [k: string]: unknown;
-                    };
-                    /**
-                     * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
-                     */
-                    cache_control?: {
-                      type: string;
-                      [k: string]: unknown;
-                    } | null;
-                    [k: string]: unknown;
-                  }
-                | {
-                    type: "document";
-                    source: {
-                      type: string;
-                      [k: string]: unknown;
-                    };
-                    title?: string | null;
-                    context?: string | null;
-                    /**
-                     * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
-                     */
-                    cache_control?: {
-                      type: string;
-                      [k: string]: unknown;
-                    } | null;
-                    [k: string]: unknown;
-                  }
-                | {
-                    type: "search_result";
-                    source: string;
-                    title: string;
-                    content: {
-                      type: "text";
-                      text: string;
-                      [k: string]: unknown;
-                    }[];
-                    /**
-                     * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
-                     */
-                    cache_control?: {
-                      type: string;
-                      [k: string]: unknown;
-                    } | null;
-                    [k: string]: unknown;
-                  }
-                | {
-                    type: "thinking";
-                    thinking: string;
-                    signature?: string | null;
-                    [k: string]: unknown;
-                  }
-                | {
-                    type: "redacted_thinking";
-                    data: string;
-                    [k: string]: unknown;
-                  }
-                | {
-                    type: "tool_use";
-                    id: string;
-                    name: string;
-                    input: {
-                      [k: string]: unknown;
-                    };
-                    /**
-                     * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
-                     */
-                    cache_control?: {
-                      type: string;
-                      [k: string]: unknown;
-                    } | null;
-                    [k: string]: unknown;
-                  }
-                | {
-                    type: "tool_result";
-                    tool_use_id: string;
-                    content?:
-                      | (
-                          | string
-                          | {
-                              type: string;
-                              [k: string]: unknown;
-                            }[]
-                        )
-                      | null;
-                    is_error?: boolean | null;
-                    /**
-                     * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
-                     */
-                    cache_control?: {
-                      type: string;
-                      [k: string]: unknown;
-                    } | null;
-                    [k: string]: unknown;
-                  }
-                | {
-                    type: string;
-                    [k: string]: unknown;
-                  }
-              )[]
-          )
-        | null;
-      [k: string]: unknown;
-    };
-
 export interface Shapes {
-  Error?: Error;
-  AnthropicError?: AnthropicError;
-  ChatCompletionRequest?: ChatCompletionRequest;
-  ChatMessage?: ChatMessage;
-  ChatCompletion?: ChatCompletion;
-  Usage?: Usage;
-  ChatCompletionChunk?: ChatCompletionChunk;
-  CompletionRequest?: CompletionRequest;
-  TextCompletion?: TextCompletion;
-  EmbeddingRequest?: EmbeddingRequest;
-  EmbeddingList?: EmbeddingList;
-  RerankRequest?: RerankRequest;
-  RerankResult?: RerankResult;
-  ScoreRequest?: ScoreRequest;
-  ScoreResult?: ScoreResult;
-  ModerationRequest?: ModerationRequest;
-  ModerationResult?: ModerationResult;
-  DecisionRequest?: DecisionRequest;
-  Decision?: Decision;
-  SpeechRequest?: SpeechRequest;
-  SpeechEvent?: SpeechEvent;
-  TranscriptionRequest?: TranscriptionRequest;
-  FormFile?: FormFile;
-  Transcription?: Transcription;
-  TranscriptionEvent?: TranscriptionEvent;
-  TranslationRequest?: TranslationRequest;
-  ImageRequest?: ImageRequest;
-  Images?: Images;
-  ImageEvent?: ImageEvent;
-  ImageEditRequest?: ImageEditRequest;
-  ImageVariationRequest?: ImageVariationRequest;
-  TokenizeRequest?: TokenizeRequest;
-  TokenizeResult?: TokenizeResult;
-  DetokenizeRequest?: DetokenizeRequest;
-  DetokenizeResult?: DetokenizeResult;
-  CompactRequest?: CompactRequest;
-  ResponseInputItem?: ResponseInputItem;
-  Compaction?: Compaction;
-  ResponseRequest?: ResponseRequest;
-  ResponseTokenCount?: ResponseTokenCount;
-  Response?: Response;
-  ResponseEvent?: ResponseEvent;
-  MessageCountRequest?: MessageCountRequest;
-  MessageParam?: MessageParam;
-  MessageTokenCount?: MessageTokenCount;
-  MessageRequest?: MessageRequest;
-  Message?: Message;
-  MessageEvent?: MessageEvent;
-  StoredChatCompletionList?: StoredChatCompletionList;
-  StoredChatCompletion?: StoredChatCompletion;
-  StoredChatUpdate?: StoredChatUpdate;
-  DeletedChatCompletion?: DeletedChatCompletion;
-  StoredChatMessageList?: StoredChatMessageList;
-  StoredChatMessage?: StoredChatMessage;
-  DeletedResponse?: DeletedResponse;
-  ResponseItemList?: ResponseItemList;
-  ResponseItem?: ResponseItem;
-  ConversationRequest?: ConversationRequest;
-  Conversation?: Conversation;
-  ConversationUpdate?: ConversationUpdate;
-  DeletedConversation?: DeletedConversation;
-  ConversationItemsRequest?: ConversationItemsRequest;
-  AddedConversationItems?: AddedConversationItems;
-  ConversationItemList?: ConversationItemList;
-  FileForm?: FileForm;
-  File?: File;
-  FileList?: FileList;
-  DeletedFile?: DeletedFile;
-  UploadRequest?: UploadRequest;
-  Upload?: Upload;
-  UploadPartForm?: UploadPartForm;
-  UploadPart?: UploadPart;
-  UploadCompletion?: UploadCompletion;
-  BatchRequest?: BatchRequest;
-  Batch?: Batch;
-  BatchList?: BatchList;
-  MessageBatchRequest?: MessageBatchRequest;
-  MessageBatch?: MessageBatch;
-  MessageBatchList?: MessageBatchList;
-  DeletedMessageBatch?: DeletedMessageBatch;
-  ModelList?: ModelList;
-  Model?: Model;
-  CodexModel?: CodexModel;
-  ModelStatusList?: ModelStatusList;
-  ModelStatus?: ModelStatus;
-  DeploymentStatus?: DeploymentStatus;
-  AttemptHealth?: AttemptHealth;
-  PriceList?: PriceList;
-  ListedPrice?: ListedPrice;
-  JsonRpcMessage?: JsonRpcMessage;
-  McpError?: McpError;
-  Overview?: Overview;
+  Account?: Account;
+  AccountDetails?: AccountDetails;
+  AccountList?: AccountList;
   AccountOverview?: AccountOverview;
+  AllRequestList?: AllRequestList;
+  AllUsageReport?: AllUsageReport;
+  AllUsageRow?: AllUsageRow;
+  ApiKey?: ApiKey;
+  ApiKeyDetails?: ApiKeyDetails;
+  ApiKeyList?: ApiKeyList;
+  App?: App;
+  AppList?: AppList;
+  AuditEvent?: AuditEvent;
+  Authorization?: Authorization;
+  AuthorizationDetails?: AuthorizationDetails;
+  AuthorizationList?: AuthorizationList;
+  Batch?: Batch;
+  BrowserSession?: BrowserSession;
+  ChangePasswordRequest?: ChangePasswordRequest;
+  ChangedPassword?: ChangedPassword;
+  ComparedModel?: ComparedModel;
+  Comparison?: Comparison;
+  ComparisonList?: ComparisonList;
+  ConnectedPerson?: ConnectedPerson;
+  CreateAccountKeyRequest?: CreateAccountKeyRequest;
+  CreateAccountRequest?: CreateAccountRequest;
+  CreateAppRequest?: CreateAppRequest;
+  CreateInvitationRequest?: CreateInvitationRequest;
+  CreateKeyRequest?: CreateKeyRequest;
+  CreateLimitRequest?: CreateLimitRequest;
+  CreateManagedModelRequest?: CreateManagedModelRequest;
+  CreateMcpServerRequest?: CreateMcpServerRequest;
+  CreateNodeJoinTokenRequest?: CreateNodeJoinTokenRequest;
+  CreateOrganizationRequest?: CreateOrganizationRequest;
+  CreateUpstreamRequest?: CreateUpstreamRequest;
+  CreateWebhookRequest?: CreateWebhookRequest;
+  CreatedApiKey?: CreatedApiKey;
+  CreatedApp?: CreatedApp;
+  CreatedInvitation?: CreatedInvitation;
+  CreatedNodeJoinToken?: CreatedNodeJoinToken;
+  DecideToolDefinition?: DecideToolDefinition;
+  DeploymentStatus?: DeploymentStatus;
+  EmbeddingList?: EmbeddingList;
+  EndedBrowserSessions?: EndedBrowserSessions;
+  GrantLimitRequest?: GrantLimitRequest;
+  GuardrailList?: GuardrailList;
+  Invitation?: Invitation;
+  LimitRequest?: LimitRequest;
+  ListedPrice?: ListedPrice;
+  ManagedModel?: ManagedModel;
+  ManagedModelList?: ManagedModelList;
+  McpServer?: McpServer;
+  McpServerList?: McpServerList;
+  McpServerTest?: McpServerTest;
+  McpServerTestRequest?: McpServerTestRequest;
+  Member?: Member;
+  MemberDetails?: MemberDetails;
+  MemberList?: MemberList;
+  ModelList?: ModelList;
+  ModelProcess?: ModelProcess;
+  ModelProcessList?: ModelProcessList;
+  ModelProcessOutput?: ModelProcessOutput;
+  ModelStatus?: ModelStatus;
+  ModelStatusList?: ModelStatusList;
+  Node?: Node;
+  NodeJoinToken?: NodeJoinToken;
+  NodeList?: NodeList;
+  NodeModel?: NodeModel;
+  NoticeSettings?: NoticeSettings;
+  Organization?: Organization;
+  OrganizationDetails?: OrganizationDetails;
+  Overview?: Overview;
   OverviewOfAllAccounts?: OverviewOfAllAccounts;
-  UsageReport?: UsageReport;
-  UsageRow?: UsageRow;
+  Passkey?: Passkey;
+  PasskeyCreationOptions?: PasskeyCreationOptions;
+  PasskeyList?: PasskeyList;
+  Person?: Person;
+  PersonDetails?: PersonDetails;
+  PriceList?: PriceList;
+  PullOffer?: PullOffer;
+  PullRequest?: PullRequest;
+  PulledModel?: PulledModel;
+  PulledModelList?: PulledModelList;
+  Refusal?: Refusal;
+  RefusalList?: RefusalList;
+  Request?: Request;
+  RequestDetail?: RequestDetail;
+  RequestList?: RequestList;
+  RequestOfAnyAccount?: RequestOfAnyAccount;
+  RequestStep?: RequestStep;
+  ResetLink?: ResetLink;
+  RotatedApiKey?: RotatedApiKey;
+  RotatedApp?: RotatedApp;
+  Session?: Session;
+  SigningKey?: SigningKey;
   Statement?: Statement;
   StatementLine?: StatementLine;
   StatementOfAccounts?: StatementOfAccounts;
-  RefusalList?: RefusalList;
-  Refusal?: Refusal;
-  RequestList?: RequestList;
-  Request?: Request;
-  RequestDetail?: RequestDetail;
-  UsageDetails?: UsageDetails;
-  RequestStep?: RequestStep;
-  Limits?: Limits;
-  TierOverviewList?: TierOverviewList;
+  StoredChatCompletion?: StoredChatCompletion;
+  StoredChatMessage?: StoredChatMessage;
+  System?: System;
+  Tier?: Tier;
+  TierList?: TierList;
   TierOverview?: TierOverview;
-  CreateKeyRequest?: CreateKeyRequest;
-  CreatedApiKey?: CreatedApiKey;
-  ApiKeyList?: ApiKeyList;
-  ApiKey?: ApiKey;
-  ApiKeyDetails?: ApiKeyDetails;
-  UpdateKeyRequest?: UpdateKeyRequest;
-  RotateKeyRequest?: RotateKeyRequest;
-  RotatedApiKey?: RotatedApiKey;
-  RevokeKeysRequest?: RevokeKeysRequest;
-  RevokedKeys?: RevokedKeys;
-  RotationOfKey?: RotationOfKey;
-  KeyRotationRequest?: KeyRotationRequest;
-  KeyRotation?: KeyRotation;
-  CreateWebhookRequest?: CreateWebhookRequest;
-  WebhookWithSecret?: WebhookWithSecret;
-  WebhookSecret?: WebhookSecret;
-  WebhookList?: WebhookList;
-  Webhook?: Webhook;
-  UpdateWebhookRequest?: UpdateWebhookRequest;
-  DeletedWebhook?: DeletedWebhook;
-  RotateWebhookSecretRequest?: RotateWebhookSecretRequest;
-  WebhookTest?: WebhookTest;
-  WebhookDeliveryList?: WebhookDeliveryList;
-  WebhookDelivery?: WebhookDelivery;
-  WebhookAttempt?: WebhookAttempt;
-  TokenRequest?: TokenRequest;
-  AccessToken?: AccessToken;
-  JsonWebKeySet?: JsonWebKeySet;
-  OAuthTokenRequest?: OAuthTokenRequest;
-  OAuthTokens?: OAuthTokens;
-  OAuthError?: OAuthError;
-  OAuthDeviceRequest?: OAuthDeviceRequest;
-  OAuthDeviceAuthorization?: OAuthDeviceAuthorization;
-  OAuthTokenReference?: OAuthTokenReference;
-  OAuthIntrospection?: OAuthIntrospection;
-  OAuthRegistrationRequest?: OAuthRegistrationRequest;
-  OAuthRegistration?: OAuthRegistration;
-  AuthorizationServerMetadata?: AuthorizationServerMetadata;
-  ProtectedResourceMetadata?: ProtectedResourceMetadata;
-  CreateAppRequest?: CreateAppRequest;
-  CreatedApp?: CreatedApp;
-  AppSecret?: AppSecret;
-  AppList?: AppList;
-  App?: App;
-  UpdateAppRequest?: UpdateAppRequest;
-  DeletedApp?: DeletedApp;
-  RotateAppSecretRequest?: RotateAppSecretRequest;
-  RotatedApp?: RotatedApp;
-  AuthorizationList?: AuthorizationList;
-  Authorization?: Authorization;
-  AuthorizationDetails?: AuthorizationDetails;
-  UpdateAuthorizationRequest?: UpdateAuthorizationRequest;
-  DeletedAuthorization?: DeletedAuthorization;
-  Session?: Session;
-  UpdateSessionRequest?: UpdateSessionRequest;
-  ChangePasswordRequest?: ChangePasswordRequest;
-  ChangedPassword?: ChangedPassword;
-  BrowserSessionList?: BrowserSessionList;
-  BrowserSession?: BrowserSession;
-  EndedBrowserSessions?: EndedBrowserSessions;
-  EndedBrowserSession?: EndedBrowserSession;
-  NoticeSettings?: NoticeSettings;
-  UpdateNoticeSettingsRequest?: UpdateNoticeSettingsRequest;
-  PasskeyList?: PasskeyList;
-  Passkey?: Passkey;
-  PasskeyCreationOptions?: PasskeyCreationOptions;
-  AddPasskeyRequest?: AddPasskeyRequest;
-  UpdatePasskeyRequest?: UpdatePasskeyRequest;
-  DeletedPasskey?: DeletedPasskey;
-  PasskeySignInOptions?: PasskeySignInOptions;
-  PasskeySignInRequest?: PasskeySignInRequest;
-  PasskeySignedIn?: PasskeySignedIn;
-  MemberList?: MemberList;
-  Member?: Member;
-  MemberDetails?: MemberDetails;
-  UpdateMemberRequest?: UpdateMemberRequest;
-  RemovedMember?: RemovedMember;
-  LimitRequestList?: LimitRequestList;
-  LimitRequest?: LimitRequest;
-  CreateLimitRequest?: CreateLimitRequest;
-  GrantLimitRequest?: GrantLimitRequest;
-  InvitationList?: InvitationList;
-  Invitation?: Invitation;
-  CreateInvitationRequest?: CreateInvitationRequest;
-  CreatedInvitation?: CreatedInvitation;
-  DeletedInvitation?: DeletedInvitation;
-  ToolConnectionList?: ToolConnectionList;
+  TierOverviewList?: TierOverviewList;
+  TierRequest?: TierRequest;
   ToolConnection?: ToolConnection;
-  ConnectToolsRequest?: ConnectToolsRequest;
   ToolConnectionBegun?: ToolConnectionBegun;
   ToolConnectionDeleted?: ToolConnectionDeleted;
-  ConnectedPersonList?: ConnectedPersonList;
-  ConnectedPerson?: ConnectedPerson;
-  ToolClientDocument?: ToolClientDocument;
-  AuditEventList?: AuditEventList;
-  AuditEvent?: AuditEvent;
-  AccountList?: AccountList;
-  Account?: Account;
-  CreateAccountRequest?: CreateAccountRequest;
-  AccountDetails?: AccountDetails;
-  UpdateAccountRequest?: UpdateAccountRequest;
-  OrganizationList?: OrganizationList;
-  Organization?: Organization;
-  CreateOrganizationRequest?: CreateOrganizationRequest;
-  OrganizationDetails?: OrganizationDetails;
-  UpdateOrganizationRequest?: UpdateOrganizationRequest;
-  DeletedOrganization?: DeletedOrganization;
-  AllUsageReport?: AllUsageReport;
-  AllUsageRow?: AllUsageRow;
-  AllRequestList?: AllRequestList;
-  RequestOfAnyAccount?: RequestOfAnyAccount;
-  RequestDetailOfAnyAccount?: RequestDetailOfAnyAccount;
-  AllRefusalList?: AllRefusalList;
-  RefusalOfAnyAccount?: RefusalOfAnyAccount;
-  CreateAccountKeyRequest?: CreateAccountKeyRequest;
-  TierList?: TierList;
-  Tier?: Tier;
-  TierRequest?: TierRequest;
-  DeletedTier?: DeletedTier;
-  UpstreamList?: UpstreamList;
-  Upstream?: Upstream;
-  UpstreamAttemptHealth?: UpstreamAttemptHealth;
-  CreateUpstreamRequest?: CreateUpstreamRequest;
-  UpdateUpstreamRequest?: UpdateUpstreamRequest;
-  DeletedUpstream?: DeletedUpstream;
-  UpstreamTestRequest?: UpstreamTestRequest;
-  UpstreamTest?: UpstreamTest;
-  ManagedModelList?: ManagedModelList;
-  ManagedModel?: ManagedModel;
-  CreateManagedModelRequest?: CreateManagedModelRequest;
-  UpdateManagedModelRequest?: UpdateManagedModelRequest;
-  DeletedManagedModel?: DeletedManagedModel;
-  GuardrailList?: GuardrailList;
-  Guardrail?: Guardrail;
-  McpServerList?: McpServerList;
-  McpServer?: McpServer;
-  CreateMcpServerRequest?: CreateMcpServerRequest;
-  UpdateMcpServerRequest?: UpdateMcpServerRequest;
-  DeletedMcpServer?: DeletedMcpServer;
-  McpServerTestRequest?: McpServerTestRequest;
-  McpServerTest?: McpServerTest;
-  ToolDefinitionList?: ToolDefinitionList;
+  ToolConnectionList?: ToolConnectionList;
   ToolDefinition?: ToolDefinition;
-  DecideToolDefinition?: DecideToolDefinition;
-  ComparisonList?: ComparisonList;
-  Comparison?: Comparison;
-  ComparedModel?: ComparedModel;
-  PulledModelList?: PulledModelList;
-  PulledModel?: PulledModel;
-  MemoryNeed?: MemoryNeed;
-  Pull?: Pull;
-  ModelMemory?: ModelMemory;
-  PullRequest?: PullRequest;
-  PullOffer?: PullOffer;
-  DeletedPulledModel?: DeletedPulledModel;
-  ClearedCache?: ClearedCache;
-  ModelProcessList?: ModelProcessList;
-  ModelProcess?: ModelProcess;
-  ChangeModelProcessRequest?: ChangeModelProcessRequest;
-  ModelProcessOutput?: ModelProcessOutput;
-  NodeList?: NodeList;
-  Node?: Node;
-  NodeModel?: NodeModel;
+  ToolDefinitionList?: ToolDefinitionList;
+  UpdateAccountRequest?: UpdateAccountRequest;
+  UpdateAppRequest?: UpdateAppRequest;
+  UpdateKeyRequest?: UpdateKeyRequest;
+  UpdateManagedModelRequest?: UpdateManagedModelRequest;
+  UpdateMcpServerRequest?: UpdateMcpServerRequest;
   UpdateNodeRequest?: UpdateNodeRequest;
-  DeletedNode?: DeletedNode;
-  CreateNodeJoinTokenRequest?: CreateNodeJoinTokenRequest;
-  CreatedNodeJoinToken?: CreatedNodeJoinToken;
-  NodeJoinTokenList?: NodeJoinTokenList;
-  NodeJoinToken?: NodeJoinToken;
-  DeletedNodeJoinToken?: DeletedNodeJoinToken;
-  SigningKeyList?: SigningKeyList;
-  SigningKey?: SigningKey;
-  RotateSigningKeyRequest?: RotateSigningKeyRequest;
-  PersonList?: PersonList;
-  Person?: Person;
-  PersonDetails?: PersonDetails;
-  UpdatePersonRequest?: UpdatePersonRequest;
-  DeletedPerson?: DeletedPerson;
-  ResetLink?: ResetLink;
-  System?: System;
-  Replica?: Replica;
-  Configuration?: Configuration;
-  UpdateReplicaRequest?: UpdateReplicaRequest;
-  DeclaredDocumentList?: DeclaredDocumentList;
-  DeclaredDocument?: DeclaredDocument;
-  ApplyRequest?: ApplyRequest;
-  Apply?: Apply;
-  AppliedDocument?: AppliedDocument;
-  DeclaredChange?: DeclaredChange;
-  PutDocumentRequest?: PutDocumentRequest;
-  PutDocument?: PutDocument;
-  DeletedDocument?: DeletedDocument;
-  JoinRequest?: JoinRequest;
-  JoinedNode?: JoinedNode;
-  Health?: Health;
-  Readiness?: Readiness;
+  UpdateOrganizationRequest?: UpdateOrganizationRequest;
+  UpdateUpstreamRequest?: UpdateUpstreamRequest;
+  UpdateWebhookRequest?: UpdateWebhookRequest;
+  Upstream?: Upstream;
+  UpstreamList?: UpstreamList;
+  UpstreamTest?: UpstreamTest;
+  Usage?: Usage;
+  UsageReport?: UsageReport;
+  UsageRow?: UsageRow;
+  Webhook?: Webhook;
+  WebhookAttempt?: WebhookAttempt;
+  WebhookDelivery?: WebhookDelivery;
+  WebhookDeliveryList?: WebhookDeliveryList;
+  WebhookTest?: WebhookTest;
+  WebhookWithSecret?: WebhookWithSecret;
 }
-export interface Error {
-  error: {
-    /**
-     * Text for people.
-     */
-    message: string;
-    type:
-      | "invalid_request_error"
-      | "authentication_error"
-      | "permission_error"
-      | "insufficient_quota"
-      | "rate_limit_error"
-      | "api_error"
-      | "overloaded_error";
-    /**
-     * The field that is wrong, by its path in the request. Left out if no single field is wrong.
-     */
-    param?: string;
-    code:
-      | "invalid_request"
-      | "invalid_api_key"
-      | "token_expired"
-      | "insufficient_scope"
-      | "permission_denied"
-      | "insufficient_quota"
-      | "content_blocked"
-      | "model_not_found"
-      | "previous_response_not_found"
-      | "not_found"
-      | "method_not_allowed"
-      | "request_too_large"
-      | "unsupported_media_type"
-      | "rate_limit_exceeded"
-      | "internal_error"
-      | "upstream_error"
-      | "upstream_timeout"
-      | "service_unavailable"
-      | "context_length_exceeded"
-      | "string_above_max_length"
-      | "content_filter"
-      | "content_policy_violation"
-      | "invalid_prompt"
-      | "unsupported_parameter"
-      | "unsupported_value";
-  };
+export interface Account {
+  object: "account";
+  id: string;
+  name: string;
   /**
-   * Quota that refused the request. Only with `insufficient_quota`.
+   * A tier that no longer exists applies the limits of `free`.
    */
-  quota?: {
-    /**
-     * Name of the quota. A quota for one tag is a `tag_quota`, whatever its owner is.
-     */
-    reason: "account_quota" | "key_quota" | "member_quota" | "app_quota" | "tag_quota" | "organization_quota";
-    owner: "account" | "key" | "member" | "app" | "organization";
-    /**
-     * Unit of the amount. `usd` is counted by the prices of the models.
-     */
-    unit: "requests" | "tokens" | "usd";
-    limit: number;
-    used: number;
-    /**
-     * Reserved for running requests.
-     */
-    reserved: number;
-    /**
-     * Minimum that the request needs.
-     */
-    needed: number;
-    /**
-     * Length of the window: a named span, or seconds.
-     */
-    per: ("hour" | "5h" | "day" | "week" | "month") | number;
-    /**
-     * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
-     */
-    window: "calendar" | "rolling";
-    /**
-     * null: all models.
-     */
-    models: string[] | null;
-    /**
-     * null: requests with any tags.
-     */
-    tag: string | null;
-    starts_at: number | null;
-    /**
-     * null: no window has begun, so waiting does not help.
-     */
-    resets_at: number | null;
-    /**
-     * People who can raise the quota, such as `an owner or admin of the account`.
-     */
-    ask: string;
-  };
-}
-export interface AnthropicError {
-  type: "error";
-  error: {
-    type:
-      | "invalid_request_error"
-      | "authentication_error"
-      | "permission_error"
-      | "not_found_error"
-      | "request_too_large"
-      | "rate_limit_error"
-      | "timeout_error"
-      | "overloaded_error"
-      | "api_error";
-    /**
-     * Text for people.
-     */
-    message: string;
-  };
+  tier: string;
+  status: "active" | "suspended";
   /**
-   * Quota that refused the request. Only with `insufficient_quota`.
+   * Tokens per calendar month (UTC), replacing the tier's: a number, "unlimited" for no limit, or null for the tier's value. Per environment.
    */
-  quota?: {
-    /**
-     * Name of the quota. A quota for one tag is a `tag_quota`, whatever its owner is.
-     */
-    reason: "account_quota" | "key_quota" | "member_quota" | "app_quota" | "tag_quota" | "organization_quota";
-    owner: "account" | "key" | "member" | "app" | "organization";
-    /**
-     * Unit of the amount. `usd` is counted by the prices of the models.
-     */
-    unit: "requests" | "tokens" | "usd";
-    limit: number;
-    used: number;
-    /**
-     * Reserved for running requests.
-     */
-    reserved: number;
-    /**
-     * Minimum that the request needs.
-     */
-    needed: number;
-    /**
-     * Length of the window: a named span, or seconds.
-     */
-    per: ("hour" | "5h" | "day" | "week" | "month") | number;
-    /**
-     * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
-     */
-    window: "calendar" | "rolling";
-    /**
-     * null: all models.
-     */
-    models: string[] | null;
-    /**
-     * null: requests with any tags.
-     */
-    tag: string | null;
-    starts_at: number | null;
-    /**
-     * null: no window has begun, so waiting does not help.
-     */
-    resets_at: number | null;
-    /**
-     * People who can raise the quota, such as `an owner or admin of the account`.
-     */
-    ask: string;
-  };
-  request_id: string;
-}
-export interface ChatCompletionRequest {
+  monthly_tokens: (number | "unlimited") | null;
   /**
-   * Model ID to use; `GET /v1/models` lists them.
+   * USD per calendar month (UTC), replacing the tier's: a number, "unlimited" for no limit, or null for the tier's value. Per environment.
    */
-  model: string;
+  monthly_spend: (number | "unlimited") | null;
   /**
-   * The conversation so far.
-   *
-   * @minItems 1
+   * Quotas per window, replacing the tier's: a list, empty for none, or null for the tier's quotas. Per environment.
    */
-  messages: ChatMessage[];
-  /**
-   * Sampling temperature. Default 1.
-   */
-  temperature?: number | null;
-  /**
-   * Nucleus sampling: sample from the smallest set of tokens with this probability mass. 0: the most likely token.
-   */
-  top_p?: number | null;
-  /**
-   * Penalises tokens by how often they occurred.
-   */
-  frequency_penalty?: number | null;
-  /**
-   * Penalises tokens that occurred at all.
-   */
-  presence_penalty?: number | null;
-  /**
-   * Maximum number of tokens to generate. Default, and with -1: the rest of the model's context.
-   */
-  max_tokens?: (number | -1) | null;
-  /**
-   * Same as `max_tokens`, and takes precedence if both are sent.
-   */
-  max_completion_tokens?: (number | -1) | null;
-  /**
-   * Up to 16 strings at which generation stops. The answer does not include the stop string. Empty strings are ignored.
-   */
-  stop?: (string | string[]) | null;
-  /**
-   * Seed for sampling. With the same seed and parameters the answer is the same, if the model server supports it.
-   */
-  seed?: number | null;
-  /**
-   * Number of choices to generate. Default 1.
-   */
-  n?: number | null;
-  /**
-   * Map of token ids to biases from -100 (never) to 100 (always).
-   */
-  logit_bias?: {
-    [k: string]: number;
-  } | null;
-  /**
-   * Your own id of the end user. Passed on to the model server.
-   */
-  user?: string | null;
-  /**
-   * Answer as Server-Sent Events. Default false.
-   */
-  stream?: boolean | null;
-  stream_options?: {
-    /**
-     * Add a last chunk with `choices: []` and the usage of the whole request.
-     */
-    include_usage?: boolean | null;
-    [k: string]: unknown;
-  } | null;
-  /**
-   * Number of answers to generate, if the model server supports it. The best `n` of them are returned.
-   */
-  best_of?: number | null;
-  /**
-   * Return log-probabilities of the answer's tokens, if the model server supports it. Some servers take a number.
-   */
-  logprobs?: (boolean | number) | null;
-  /**
-   * Number of likely tokens to return at each position. Needs `logprobs`.
-   */
-  top_logprobs?: number | null;
-  /**
-   * Functions that the model may call.
-   */
-  tools?:
+  quotas:
     | {
-        type: string;
-        function?: {
-          name: string;
-          description?: string | null;
-          parameters?: {
-            [k: string]: unknown;
-          } | null;
-          [k: string]: unknown;
-        };
-        [k: string]: unknown;
+        /**
+         * Unit of the amount. `usd` is counted by the prices of the models.
+         */
+        unit: "requests" | "tokens" | "usd";
+        /**
+         * Amount: a whole number of requests or tokens, or a number of USD.
+         */
+        amount: number;
+        /**
+         * Length of the window: a named span, or seconds.
+         */
+        per: ("hour" | "5h" | "day" | "week" | "month") | number;
+        /**
+         * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
+         */
+        window: "calendar" | "rolling";
+        /**
+         * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
+         *
+         * @minItems 1
+         * @maxItems 32
+         */
+        models?: string[];
+        /**
+         * Count only requests with this tag. Default: all requests.
+         */
+        tag?: string;
+        /**
+         * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+         */
+        hard_stop?: boolean;
       }[]
     | null;
   /**
-   * `auto` allows calls of functions, `required` demands one, `none` forbids them; an object names the function to call. Model servers may accept other values.
+   * True to store chat completions of requests that do not set `store`.
    */
-  tool_choice?:
-    | (
-        | string
-        | {
-            type: string;
-            [k: string]: unknown;
-          }
-      )
+  store_chats: boolean;
+  /**
+   * Allowed tools, as `server` or `server/tool`. null: all tools that are offered.
+   */
+  tools: string[] | null;
+  /**
+   * Id of the organization that the account belongs to, `org_…`.
+   */
+  organization: string | null;
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+}
+export interface AccountDetails {
+  object: "account";
+  id: string;
+  name: string;
+  /**
+   * A tier that no longer exists applies the limits of `free`.
+   */
+  tier: string;
+  status: "active" | "suspended";
+  /**
+   * Tokens per calendar month (UTC), replacing the tier's: a number, "unlimited" for no limit, or null for the tier's value. Per environment.
+   */
+  monthly_tokens: (number | "unlimited") | null;
+  /**
+   * USD per calendar month (UTC), replacing the tier's: a number, "unlimited" for no limit, or null for the tier's value. Per environment.
+   */
+  monthly_spend: (number | "unlimited") | null;
+  /**
+   * Quotas per window, replacing the tier's: a list, empty for none, or null for the tier's quotas. Per environment.
+   */
+  quotas:
+    | {
+        /**
+         * Unit of the amount. `usd` is counted by the prices of the models.
+         */
+        unit: "requests" | "tokens" | "usd";
+        /**
+         * Amount: a whole number of requests or tokens, or a number of USD.
+         */
+        amount: number;
+        /**
+         * Length of the window: a named span, or seconds.
+         */
+        per: ("hour" | "5h" | "day" | "week" | "month") | number;
+        /**
+         * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
+         */
+        window: "calendar" | "rolling";
+        /**
+         * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
+         *
+         * @minItems 1
+         * @maxItems 32
+         */
+        models?: string[];
+        /**
+         * Count only requests with this tag. Default: all requests.
+         */
+        tag?: string;
+        /**
+         * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+         */
+        hard_stop?: boolean;
+      }[]
     | null;
   /**
-   * True if one answer may contain several calls.
+   * True to store chat completions of requests that do not set `store`.
    */
-  parallel_tool_calls?: boolean | null;
+  store_chats: boolean;
   /**
-   * `text`, `json_object` or `json_schema`. Model servers may accept other types.
+   * Allowed tools, as `server` or `server/tool`. null: all tools that are offered.
    */
-  response_format?:
-    | (
-        | {
-            type: "text";
-            [k: string]: unknown;
-          }
-        | {
-            type: "json_object";
-            [k: string]: unknown;
-          }
-        | {
-            type: "json_schema";
-            json_schema?: {
-              name: string;
-              schema?: {
-                [k: string]: unknown;
-              };
-              [k: string]: unknown;
-            };
-            [k: string]: unknown;
-          }
-        | {
-            type: string;
-            [k: string]: unknown;
-          }
-      )
-    | null;
+  tools: string[] | null;
   /**
-   * Reasoning effort of a reasoning model, such as `low`. Passed on to the model server.
+   * Id of the organization that the account belongs to, `org_…`.
    */
-  reasoning_effort?: string | null;
-  /**
-   * Your own labels. A stored completion takes at most 16 strings of at most 512 characters, with names of at most 64. Otherwise they are passed on unchanged.
-   */
-  metadata?: {
-    [k: string]: unknown;
-  } | null;
-  /**
-   * True if the gateway stores the completion, for `GET /v1/chat/completions`. Default: the account's setting.
-   */
-  store?: boolean | null;
-  [k: string]: unknown;
-}
-export interface ChatCompletion {
-  id: string;
-  object: "chat.completion";
+  organization: string | null;
   /**
    * Unix time in seconds.
    */
-  created: number;
-  model: string;
-  choices: {
-    index: number;
-    message: {
-      role: "assistant";
-      content: string | null;
-      [k: string]: unknown;
-    };
-    finish_reason: "stop" | "length" | "tool_calls" | "content_filter" | "function_call";
-    [k: string]: unknown;
-  }[];
-  usage: Usage;
-  [k: string]: unknown;
-}
-export interface Usage {
-  prompt_tokens: number;
-  completion_tokens: number;
-  total_tokens: number;
+  created_at: number;
   /**
-   * Present if the model server reported no usage, or less than it delivered. The figures are then estimated from the text.
+   * Limits and usage of this calendar month (UTC). The limits combine the account's overrides with its tier.
    */
-  estimated?: true;
-  [k: string]: unknown;
-}
-export interface ChatCompletionChunk {
-  id: string;
-  object: "chat.completion.chunk";
-  /**
-   * Unix time in seconds.
-   */
-  created: number;
-  model: string;
-  choices: {
-    index: number;
-    delta: {
-      role?: "assistant";
-      content?: string | null;
-      [k: string]: unknown;
-    };
-    finish_reason: ("stop" | "length" | "tool_calls" | "content_filter" | "function_call") | null;
-    [k: string]: unknown;
-  }[];
-  usage?: Usage | null;
-  [k: string]: unknown;
-}
-export interface CompletionRequest {
-  /**
-   * Model ID to use; `GET /v1/models` lists them.
-   */
-  model: string;
-  /**
-   * A string, several strings, or token ids.
-   */
-  prompt: string | string[] | number[] | number[][];
-  /**
-   * Sampling temperature. Default 1.
-   */
-  temperature?: number | null;
-  /**
-   * Nucleus sampling: sample from the smallest set of tokens with this probability mass. 0: the most likely token.
-   */
-  top_p?: number | null;
-  /**
-   * Penalises tokens by how often they occurred.
-   */
-  frequency_penalty?: number | null;
-  /**
-   * Penalises tokens that occurred at all.
-   */
-  presence_penalty?: number | null;
-  /**
-   * Maximum number of tokens to generate. 0 with `echo` returns only the prompt. Default: the model server's, often 16.
-   */
-  max_tokens?: (number | -1) | null;
-  /**
-   * Same as `max_tokens`, and takes precedence if both are sent.
-   */
-  max_completion_tokens?: (number | -1) | null;
-  /**
-   * Up to 16 strings at which generation stops. The answer does not include the stop string. Empty strings are ignored.
-   */
-  stop?: (string | string[]) | null;
-  /**
-   * Seed for sampling. With the same seed and parameters the answer is the same, if the model server supports it.
-   */
-  seed?: number | null;
-  /**
-   * Number of choices to generate. Default 1.
-   */
-  n?: number | null;
-  /**
-   * Map of token ids to biases from -100 (never) to 100 (always).
-   */
-  logit_bias?: {
-    [k: string]: number;
-  } | null;
-  /**
-   * Your own id of the end user. Passed on to the model server.
-   */
-  user?: string | null;
-  /**
-   * Answer as Server-Sent Events. Default false.
-   */
-  stream?: boolean | null;
-  stream_options?: {
+  quota: {
     /**
-     * Add a last chunk with `choices: []` and the usage of the whole request.
+     * Unix time in seconds.
      */
-    include_usage?: boolean | null;
-    [k: string]: unknown;
-  } | null;
-  /**
-   * Text that follows the inserted completion, if the model supports it.
-   */
-  suffix?: string | null;
-  /**
-   * Return the prompt before the completion.
-   */
-  echo?: boolean | null;
-  /**
-   * Number of completions to generate, of which the best `n` are returned, if the model server supports it.
-   */
-  best_of?: number | null;
-  /**
-   * Number of likely tokens to return log-probabilities for, if the model server supports it.
-   */
-  logprobs?: number | null;
-  [k: string]: unknown;
-}
-export interface TextCompletion {
-  id: string;
-  object: "text_completion";
-  /**
-   * Unix time in seconds.
-   */
-  created: number;
-  model: string;
-  choices: {
-    index: number;
-    text: string;
-    finish_reason: ("stop" | "length" | "content_filter") | null;
-    [k: string]: unknown;
-  }[];
-  usage?: Usage | null;
-  [k: string]: unknown;
-}
-export interface EmbeddingRequest {
-  /**
-   * Model ID to use; `GET /v1/models` lists them.
-   */
-  model: string;
-  /**
-   * A string, several strings, token ids, or objects that the model server accepts, such as images.
-   */
-  input:
-    | string
-    | (
-        | string
-        | {
-            [k: string]: unknown;
-          }
-      )[]
-    | number[]
-    | number[][]
-    | {
-        [k: string]: unknown;
-      };
-  /**
-   * `float` (default) or `base64` (little-endian float32, which the openai SDKs request). Model servers may accept other formats.
-   */
-  encoding_format?: string | null;
-  /**
-   * Number of dimensions of shorter vectors, if the model supports it.
-   */
-  dimensions?: number | null;
-  /**
-   * Your own id of the end user. Passed on to the model server.
-   */
-  user?: string | null;
-  [k: string]: unknown;
-}
-export interface EmbeddingList {
-  /**
-   * Id from the model server, or generated by the gateway.
-   */
-  id: string;
-  object: "list";
-  data: {
-    object: "embedding";
-    index: number;
+    period_start: number;
     /**
-     * A list of numbers, or little-endian float32 values in base64.
+     * Unix time in seconds.
      */
-    embedding: number[] | string;
-    [k: string]: unknown;
-  }[];
-  model: string;
-  usage: {
-    prompt_tokens: number;
-    total_tokens: number;
-    [k: string]: unknown;
-  };
-  [k: string]: unknown;
-}
-export interface RerankRequest {
-  /**
-   * Model ID to use; `GET /v1/models` lists them.
-   */
-  model: string;
-  /**
-   * A string, or an object that the model server accepts.
-   */
-  query:
-    | string
-    | {
-        [k: string]: unknown;
+    period_end: number;
+    environments: {
+      environment: "live" | "test" | "dev";
+      tokens: {
+        /**
+         * null: no limit.
+         */
+        limit: number | null;
+        used: number;
       };
-  /**
-   * Documents. Each is a string or an object that the model server accepts.
-   */
-  documents:
-    | (
-        | string
-        | {
-            [k: string]: unknown;
-          }
-      )[]
-    | {
-        [k: string]: unknown;
+      /**
+       * USD.
+       */
+      spend: {
+        /**
+         * null: no limit.
+         */
+        limit: number | null;
+        used: number;
       };
-  /**
-   * Number of best results to return. Default, and with 0: all.
-   */
-  top_n?: number | null;
-  /**
-   * True to return each document with its result. Some servers do not support this.
-   */
-  return_documents?: boolean | null;
-  /**
-   * Truncate longer documents, if the server supports it.
-   */
-  max_tokens_per_doc?: number | null;
-  /**
-   * Your own id of the end user. Passed on to the model server.
-   */
-  user?: string | null;
-  [k: string]: unknown;
-}
-export interface RerankResult {
-  results: {
-    /**
-     * Index of the document in the request.
-     */
-    index: number;
-    relevance_score: number;
-    [k: string]: unknown;
-  }[];
-  model?: string;
-  usage?: {
-    prompt_tokens?: number;
-    total_tokens?: number;
-    [k: string]: unknown;
-  };
-  /**
-   * Billed units, as Cohere reports them.
-   */
-  meta?: {
-    [k: string]: unknown;
-  };
-  [k: string]: unknown;
-}
-export interface ScoreRequest {
-  /**
-   * Model ID to use; `GET /v1/models` lists them.
-   */
-  model: string;
-  /**
-   * One text, which is compared with each of `text_2`, or as many texts as in `text_2`.
-   */
-  text_1?:
-    | string
-    | (
-        | string
-        | {
-            [k: string]: unknown;
-          }
-      )[]
-    | {
-        [k: string]: unknown;
-      };
-  text_2?:
-    | string
-    | (
-        | string
-        | {
-            [k: string]: unknown;
-          }
-      )[]
-    | {
-        [k: string]: unknown;
-      };
-  /**
-   * Newer vLLM name of `text_1`.
-   */
-  data_1?:
-    | string
-    | (
-        | string
-        | {
-            [k: string]: unknown;
-          }
-      )[]
-    | {
-        [k: string]: unknown;
-      };
-  data_2?:
-    | string
-    | (
-        | string
-        | {
-            [k: string]: unknown;
-          }
-      )[]
-    | {
-        [k: string]: unknown;
-      };
-  /**
-   * Other name of `text_1`, compared with `documents` or `items`.
-   */
-  queries?:
-    | string
-    | (
-        | string
-        | {
-            [k: string]: unknown;
-          }
-      )[]
-    | {
-        [k: string]: unknown;
-      };
-  documents?:
-    | string
-    | (
-        | string
-        | {
-            [k: string]: unknown;
-          }
-      )[]
-    | {
-        [k: string]: unknown;
-      };
-  /**
-   * SGLang's name.
-   */
-  query?:
-    | string
-    | (
-        | string
-        | {
-            [k: string]: unknown;
-          }
-      )[]
-    | {
-        [k: string]: unknown;
-      };
-  items?:
-    | string
-    | (
-        | string
-        | {
-            [k: string]: unknown;
-          }
-      )[]
-    | {
-        [k: string]: unknown;
-      };
-  /**
-   * Your own id of the end user. Passed on to the model server.
-   */
-  user?: string | null;
-  [k: string]: unknown;
-}
-export interface ScoreResult {
-  data?: {
-    index: number;
-    score: number;
-    [k: string]: unknown;
-  }[];
-  /**
-   * SGLang's form of `data`.
-   */
-  scores?: unknown[];
-  model?: string;
-  usage?: {
-    prompt_tokens?: number;
-    total_tokens?: number;
-    [k: string]: unknown;
-  };
-  [k: string]: unknown;
-}
-export interface ModerationRequest {
-  /**
-   * Model ID to use; `GET /v1/models` lists them.
-   */
-  model: string;
-  /**
-   * A string, several strings, or parts of type `text` and `image_url`.
-   */
-  input:
-    | string
-    | (
-        | string
-        | {
-            [k: string]: unknown;
-          }
-      )[];
-  [k: string]: unknown;
-}
-export interface ModerationResult {
-  id?: string;
-  model?: string;
-  results: {
-    flagged: boolean;
-    /**
-     * True for each category that applies.
-     */
-    categories: {
-      [k: string]: unknown;
-    };
-    category_scores?: {
-      [k: string]: unknown;
-    };
-    [k: string]: unknown;
-  }[];
-  [k: string]: unknown;
-}
-export interface DecisionRequest {
-  /**
-   * Model ID to use; `GET /v1/models` lists them.
-   */
-  model: string;
-  /**
-   * Subject of the questions: a string, or messages, tool calls and their outputs.
-   */
-  input:
-    | string
-    | {
-        [k: string]: unknown;
+      /**
+       * Quotas per window.
+       */
+      windows: {
+        /**
+         * Name of the quota. A quota for one tag is a `tag_quota`, whatever its owner is.
+         */
+        reason: "account_quota" | "key_quota" | "member_quota" | "app_quota" | "tag_quota" | "organization_quota";
+        /**
+         * Owner of the quota. For a key it can also be a key that created it, for a login the member. The quota of an organization counts all of its accounts.
+         */
+        owner: "account" | "key" | "member" | "app" | "organization";
+        owner_id: string;
+        /**
+         * Unit of the amount. `usd` is counted by the prices of the models.
+         */
+        unit: "requests" | "tokens" | "usd";
+        /**
+         * Amount: a whole number of requests or tokens, or a number of USD.
+         */
+        amount: number;
+        /**
+         * Usage in this window, without running requests.
+         */
+        used: number;
+        /**
+         * Rest of `amount`. 0 if more was used.
+         */
+        left: number;
+        /**
+         * Length of the window: a named span, or seconds.
+         */
+        per: ("hour" | "5h" | "day" | "week" | "month") | number;
+        /**
+         * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
+         */
+        window: "calendar" | "rolling";
+        /**
+         * null: all models.
+         */
+        models: string[] | null;
+        /**
+         * null: requests with any tags.
+         */
+        tag: string | null;
+        /**
+         * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+         */
+        hard_stop: boolean;
+        /**
+         * null: the window begins with the next use.
+         */
+        starts_at: number | null;
+        resets_at: number | null;
+        /**
+         * People who can raise the quota, such as `an owner or admin of the account`.
+         */
+        ask: string;
       }[];
-  /**
-   * Questions. Each is a `predicate`, a `choice` or a `score`, with its `instructions`.
-   *
-   * @minItems 1
-   * @maxItems 1024
-   */
-  questions: {
-    type: string;
-    name?: string;
-    [k: string]: unknown;
-  }[];
-  /**
-   * Your own id of the end user. Passed on to the model server.
-   */
-  safety_identifier?: string | null;
-  [k: string]: unknown;
-}
-export interface Decision {
-  answers: {
-    type: string;
-    name?: string | null;
-    [k: string]: unknown;
-  }[];
-  model: string;
-  usage?: {
-    input_tokens: number;
-    output_tokens?: number;
-    total_tokens?: number;
-    [k: string]: unknown;
-  };
-  [k: string]: unknown;
-}
-export interface SpeechRequest {
-  /**
-   * Model ID to use; `GET /v1/models` lists them.
-   */
-  model: string;
-  /**
-   * Text to speak.
-   */
-  input: string;
-  /**
-   * A voice of the model server.
-   */
-  voice?:
-    | string
-    | {
-        [k: string]: unknown;
-      };
-  /**
-   * Instructions for the way of speaking, if the model supports it.
-   */
-  instructions?: string | null;
-  /**
-   * `mp3`, `opus`, `aac`, `flac`, `wav` or `pcm`.
-   */
-  response_format?: string | null;
-  speed?: number | null;
-  /**
-   * `sse`: a stream of events that ends with usage. Default: the audio itself, streamed as it is generated.
-   */
-  stream_format?: ("audio" | "sse") | null;
-  [k: string]: unknown;
-}
-export interface SpeechEvent {
-  /**
-   * `speech.audio.delta`, and `speech.audio.done` with `usage` at the end.
-   */
-  type: string;
-  /**
-   * Base64.
-   */
-  audio?: string;
-  [k: string]: unknown;
-}
-export interface TranscriptionRequest {
-  file: FormFile;
-  /**
-   * Model ID to use; `GET /v1/models` lists them.
-   */
-  model: string;
-  /**
-   * Preceding text, or words that are likely to occur.
-   */
-  prompt?: string | null;
-  temperature?: number | null;
-  /**
-   * ISO 639-1.
-   */
-  language?: string | null;
-  /**
-   * `json`, `text`, `srt`, `verbose_json`, `vtt` or `diarized_json`.
-   */
-  response_format?: string | null;
-  /**
-   * True to stream the transcript.
-   */
-  stream?: boolean | null;
-  timestamp_granularities?: string[] | null;
-  include?: string[] | null;
-  known_speaker_names?: string[] | null;
-  /**
-   * The voices of these speakers, as data URIs.
-   */
-  known_speaker_references?: string[] | null;
-  [k: string]: unknown;
-}
-export interface Transcription {
-  text: string;
-  /**
-   * Seconds; with `verbose_json`.
-   */
-  duration?: number;
-  /**
-   * Usage of type `tokens`, or of type `duration` with `seconds`, depending on the model.
-   */
-  usage?: {
-    type: string;
-    [k: string]: unknown;
-  };
-  [k: string]: unknown;
-}
-export interface TranscriptionEvent {
-  /**
-   * `transcript.text.delta`, and `transcript.text.done` with `usage` at the end.
-   */
-  type: string;
-  delta?: string;
-  text?: string;
-  [k: string]: unknown;
-}
-export interface TranslationRequest {
-  file: FormFile;
-  /**
-   * Model ID to use; `GET /v1/models` lists them.
-   */
-  model: string;
-  /**
-   * Preceding text, or words that are likely to occur.
-   */
-  prompt?: string | null;
-  temperature?: number | null;
-  /**
-   * `json`, `text`, `srt`, `verbose_json` or `vtt`.
-   */
-  response_format?: string | null;
-  [k: string]: unknown;
-}
-export interface ImageRequest {
-  /**
-   * Model ID to use; `GET /v1/models` lists them.
-   */
-  model: string;
-  /**
-   * Number of images. Default: 1.
-   */
-  n?: number | null;
-  size?: string | null;
-  /**
-   * `url` or `b64_json`, if the model supports both.
-   */
-  response_format?: string | null;
-  /**
-   * Your own id of the end user. Passed on to the model server.
-   */
-  user?: string | null;
-  /**
-   * True to stream the images as they are generated.
-   */
-  stream?: boolean | null;
-  /**
-   * Number of partial images.
-   */
-  partial_images?: number | null;
-  /**
-   * Description of the image.
-   */
-  prompt: string;
-  [k: string]: unknown;
-}
-export interface Images {
-  /**
-   * Unix seconds.
-   */
-  created?: number;
-  data: {
-    b64_json?: string;
-    url?: string;
-    [k: string]: unknown;
-  }[];
-  usage?: {
-    input_tokens: number;
-    output_tokens: number;
-    [k: string]: unknown;
-  };
-  [k: string]: unknown;
-}
-export interface ImageEvent {
-  /**
-   * `image_generation.partial_image` and `image_generation.completed`, or the same of `image_edit`.
-   */
-  type: string;
-  b64_json?: string;
-  [k: string]: unknown;
-}
-export interface ImageEditRequest {
-  /**
-   * Model ID to use; `GET /v1/models` lists them.
-   */
-  model: string;
-  /**
-   * Number of images. Default: 1.
-   */
-  n?: number | null;
-  size?: string | null;
-  /**
-   * `url` or `b64_json`, if the model supports both.
-   */
-  response_format?: string | null;
-  /**
-   * Your own id of the end user. Passed on to the model server.
-   */
-  user?: string | null;
-  /**
-   * True to stream the images as they are generated.
-   */
-  stream?: boolean | null;
-  /**
-   * Number of partial images.
-   */
-  partial_images?: number | null;
-  /**
-   * Description of the change.
-   */
-  prompt: string;
-  /**
-   * One or several images. In JSON the member is `images`.
-   */
-  image?: FormFile | FormFile[];
-  /**
-   * A file, sent with a filename.
-   */
-  mask?: string;
-  /**
-   * For JSON requests: objects with `image_url` or `file_id`.
-   *
-   * @maxItems 64
-   */
-  images?: {
-    [k: string]: unknown;
-  }[];
-  [k: string]: unknown;
-}
-export interface ImageVariationRequest {
-  /**
-   * Model ID to use; `GET /v1/models` lists them.
-   */
-  model: string;
-  /**
-   * Number of images. Default: 1.
-   */
-  n?: number | null;
-  size?: string | null;
-  /**
-   * `url` or `b64_json`, if the model supports both.
-   */
-  response_format?: string | null;
-  /**
-   * Your own id of the end user. Passed on to the model server.
-   */
-  user?: string | null;
-  image: FormFile;
-  [k: string]: unknown;
-}
-export interface TokenizeRequest {
-  /**
-   * Model ID to use; `GET /v1/models` lists them.
-   */
-  model: string;
-  /**
-   * Text to tokenize, by vLLM's name.
-   */
-  prompt?: string;
-  /**
-   * Text to tokenize, by llama-server's name.
-   */
-  content?: string;
-  /**
-   * Conversation to tokenize instead of a text. The model's chat template renders it, if the server supports it.
-   *
-   * @minItems 1
-   */
-  messages?: {
-    role: string;
-    [k: string]: unknown;
-  }[];
-  /**
-   * True to add special tokens, such as the beginning of text. Default: true for `prompt`, false for `content`.
-   */
-  add_special_tokens?: boolean | null;
-  /**
-   * Same as `add_special_tokens`, by llama-server's name.
-   */
-  add_special?: boolean | null;
-  /**
-   * True to include the beginning of the answer after the messages. Default: true.
-   */
-  add_generation_prompt?: boolean | null;
-  /**
-   * True if vLLM is to return the text of each token as well, in `token_strs`.
-   */
-  return_token_strs?: boolean | null;
-  /**
-   * True if llama-server is to return the text of each token, as objects in `tokens`.
-   */
-  with_pieces?: boolean | null;
-  [k: string]: unknown;
-}
-export interface TokenizeResult {
-  /**
-   * Token ids. With `with_pieces`: objects that also have the text of each token, if the server returns it.
-   */
-  tokens: (
-    | number
-    | {
-        id: number;
-        [k: string]: unknown;
-      }
-  )[];
-  /**
-   * Number of tokens.
-   */
-  count: number;
-  /**
-   * Context length of the model in tokens, if known.
-   */
-  max_model_len?: number;
-  [k: string]: unknown;
-}
-export interface DetokenizeRequest {
-  /**
-   * Model ID to use; `GET /v1/models` lists them.
-   */
-  model: string;
-  /**
-   * Token ids.
-   *
-   * @maxItems 1000000
-   */
-  tokens: number[];
-  [k: string]: unknown;
-}
-export interface DetokenizeResult {
-  /**
-   * Text of the tokens, by vLLM's name.
-   */
-  prompt: string;
-  /**
-   * Same as `prompt`, by llama-server's name.
-   */
-  content: string;
-  [k: string]: unknown;
-}
-export interface CompactRequest {
-  /**
-   * Model ID to use; `GET /v1/models` lists them.
-   */
-  model: string;
-  input?: (string | ResponseInputItem[]) | null;
-  /**
-   * Id of the stored response whose conversation is compacted.
-   */
-  previous_response_id?: string | null;
-  /**
-   * System message for this response. Later responses do not inherit it.
-   */
-  instructions?: string | null;
-  /**
-   * Your own labels.
-   */
-  metadata?: {
-    [k: string]: unknown;
-  } | null;
-  /**
-   * Your own id of the end user. Passed on to the model server.
-   */
-  user?: string | null;
-  safety_identifier?: string | null;
-  [k: string]: unknown;
-}
-/**
- * One item of the conversation: a message, a tool call, or its output.
- */
-export interface ResponseInputItem {
-  type?: string | null;
-  id?: string | null;
-  role?: string | null;
-  content?:
-    | (
-        | string
-        | {
-            type: string;
-            text?: string | null;
-            [k: string]: unknown;
-          }[]
-      )
-    | null;
-  call_id?: string | null;
-  name?: string | null;
-  arguments?: unknown;
-  output?: unknown;
-  [k: string]: unknown;
-}
-export interface Compaction {
-  id: string;
-  object: "response.compaction";
-  /**
-   * Unix time in seconds.
-   */
-  created_at: number;
-  output: {
-    type?: string;
-    [k: string]: unknown;
-  }[];
-  [k: string]: unknown;
-}
-export interface ResponseRequest {
-  /**
-   * Model ID to use; `GET /v1/models` lists them.
-   */
-  model: string;
-  /**
-   * A string, or the items of the conversation so far.
-   */
-  input: string | ResponseInputItem[];
-  /**
-   * System message for this response. Later responses do not inherit it.
-   */
-  instructions?: string | null;
-  /**
-   * Maximum number of tokens to generate, including reasoning.
-   */
-  max_output_tokens?: number | null;
-  /**
-   * Sampling temperature. Default 1.
-   */
-  temperature?: number | null;
-  /**
-   * Nucleus sampling: the smallest set of tokens with this probability mass.
-   */
-  top_p?: number | null;
-  /**
-   * Number of likely tokens to return at each position.
-   */
-  top_logprobs?: number | null;
-  /**
-   * Tools that the model may call.
-   */
-  tools?:
-    | {
-        type: string;
-        name?: string | null;
-        description?: string | null;
-        parameters?: {
-          [k: string]: unknown;
-        } | null;
-        strict?: boolean | null;
-        [k: string]: unknown;
-      }[]
-    | null;
-  /**
-   * `auto` allows calls of tools, `required` demands one, `none` forbids them; an object names the tool to call.
-   */
-  tool_choice?:
-    | (
-        | string
-        | {
-            type: string;
-            [k: string]: unknown;
-          }
-      )
-    | null;
-  /**
-   * True if one answer may contain several calls.
-   */
-  parallel_tool_calls?: boolean | null;
-  /**
-   * Format of the answer: `text`, `json_object` or `json_schema`.
-   */
-  text?: {
-    format?: {
-      type: string;
-      name?: string | null;
-      schema?: {
-        [k: string]: unknown;
-      } | null;
-      strict?: boolean | null;
-      [k: string]: unknown;
-    } | null;
-    verbosity?: string | null;
-    [k: string]: unknown;
-  } | null;
-  /**
-   * Reasoning effort, and whether to return a reasoning summary.
-   */
-  reasoning?: {
-    effort?: string | null;
-    summary?: string | null;
-    [k: string]: unknown;
-  } | null;
-  /**
-   * Additional output in the response, such as `reasoning.encrypted_content`.
-   */
-  include?: string[] | null;
-  /**
-   * True to store the response, so that it can be read and continued later. Default true. The answer says whether it is stored.
-   */
-  store?: boolean | null;
-  /**
-   * Id of the stored response that this one continues. Not together with `conversation`.
-   */
-  previous_response_id?: string | null;
-  /**
-   * Conversation that this response continues. Its items precede the input. Unless `store` is false, input and output are added to it.
-   */
-  conversation?:
-    | (
-        | string
-        | {
-            id: string;
-            [k: string]: unknown;
-          }
-      )
-    | null;
-  /**
-   * Return a `queued` response immediately and run it in the background. Read it by GET, also as a stream, and stop it by `/cancel`. Not together with `store: false`.
-   */
-  background?: boolean | null;
-  /**
-   * Answer as Server-Sent Events. Default false.
-   */
-  stream?: boolean | null;
-  /**
-   * Truncation of conversations that are too long. Not supported: they are always refused.
-   */
-  truncation?: ("auto" | "disabled") | null;
-  /**
-   * Your own labels.
-   */
-  metadata?: {
-    [k: string]: unknown;
-  } | null;
-  /**
-   * Your own id of the end user. Passed on to the model server.
-   */
-  user?: string | null;
-  safety_identifier?: string | null;
-  prompt_cache_key?: string | null;
-  service_tier?: string | null;
-  [k: string]: unknown;
-}
-export interface ResponseTokenCount {
-  object: "response.input_tokens";
-  input_tokens: number;
-  /**
-   * Present if no model server counted the tokens.
-   */
-  estimated?: true;
-  [k: string]: unknown;
-}
-export interface Response {
-  id: string;
-  object: "response";
-  /**
-   * Unix time in seconds.
-   */
-  created_at: number;
-  status: "queued" | "in_progress" | "completed" | "incomplete" | "failed" | "cancelled";
-  model: string;
-  output: {
-    type: string;
-    [k: string]: unknown;
-  }[];
-  error: {
-    code: string;
-    message: string;
-    [k: string]: unknown;
-  } | null;
-  incomplete_details: {
-    reason: string;
-    [k: string]: unknown;
-  } | null;
-  usage?: {
-    input_tokens: number;
-    output_tokens: number;
-    total_tokens: number;
-    [k: string]: unknown;
-  } | null;
-  [k: string]: unknown;
-}
-export interface ResponseEvent {
-  type: string;
-  [k: string]: unknown;
-}
-export interface MessageCountRequest {
-  /**
-   * Model ID to use; `GET /v1/models` lists them.
-   */
-  model: string;
-  /**
-   * The conversation so far.
-   *
-   * @minItems 1
-   * @maxItems 100000
-   */
-  messages: MessageParam[];
-  /**
-   * System prompt.
-   */
-  system?:
-    | (
-        | string
-        | {
-            type: "text";
-            text: string;
-            /**
-             * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
-             */
-            cache_control?: {
-              type: string;
-              [k: string]: unknown;
-            } | null;
-            [k: string]: unknown;
-          }[]
-      )
-    | null;
-  /**
-   * Tools that the model may call.
-   */
-  tools?:
-    | {
-        /**
-         * `custom` (default), or a tool that Anthropic defines, such as `bash_20250124`.
-         */
-        type?: string | null;
-        name?: string;
-        description?: string | null;
-        /**
-         * JSON Schema of the tool's input.
-         */
-        input_schema?: {
-          [k: string]: unknown;
-        };
-        strict?: boolean | null;
-        /**
-         * True if the tool is withheld from the model until a `tool_reference` in the conversation names it.
-         */
-        defer_loading?: boolean | null;
-        /**
-         * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
-         */
-        cache_control?: {
-          type: string;
-          [k: string]: unknown;
-        } | null;
-        [k: string]: unknown;
-      }[]
-    | null;
-  /**
-   * `auto` allows calls of tools, `any` demands one, `none` forbids them; `tool` names the tool to call.
-   */
-  tool_choice?:
-    | (
-        | {
-            type: "auto";
-            /**
-             * True if one answer contains at most one call.
-             */
-            disable_parallel_tool_use?: boolean | null;
-            [k: string]: unknown;
-          }
-        | {
-            type: "any";
-            /**
-             * True if one answer contains at most one call.
-             */
-            disable_parallel_tool_use?: boolean | null;
-            [k: string]: unknown;
-          }
-        | {
-            type: "tool";
-            name: string;
-            /**
-             * True if one answer contains at most one call.
-             */
-            disable_parallel_tool_use?: boolean | null;
-            [k: string]: unknown;
-          }
-        | {
-            type: "none";
-            [k: string]: unknown;
-          }
-        | {
-            type: string;
-            [k: string]: unknown;
-          }
-      )
-    | null;
-  /**
-   * Extended thinking: on or off, and its budget.
-   */
-  thinking?:
-    | (
-        | {
-            type: "enabled";
-            /**
-             * Maximum number of thinking tokens. They count towards `max_tokens`.
-             */
-            budget_tokens: number;
-            /**
-             * `summarized` or `omitted`.
-             */
-            display?: string | null;
-            [k: string]: unknown;
-          }
-        | {
-            type: "adaptive";
-            /**
-             * `summarized` or `omitted`.
-             */
-            display?: string | null;
-            [k: string]: unknown;
-          }
-        | {
-            type: "between_tools";
-            [k: string]: unknown;
-          }
-        | {
-            type: "disabled";
-            [k: string]: unknown;
-          }
-        | {
-            type: string;
-            [k: string]: unknown;
-          }
-      )
-    | null;
-  output_config?: {
-    /**
-     * `low`, `medium`, `high`, `xhigh` or `max`.
-     */
-    effort?: string | null;
-    /**
-     * Output format: `json_schema` and the schema of the answer.
-     */
-    format?:
-      | (
-          | {
-              type: "json_schema";
-              schema: {
-                [k: string]: unknown;
-              };
-              [k: string]: unknown;
-            }
-          | {
-              type: string;
-              [k: string]: unknown;
-            }
-        )
-      | null;
-    [k: string]: unknown;
-  } | null;
-  /**
-   * Older name of `output_config.format`.
-   */
-  output_format?:
-    | (
-        | {
-            type: "json_schema";
-            schema: {
-              [k: string]: unknown;
-            };
-            [k: string]: unknown;
-          }
-        | {
-            type: string;
-            [k: string]: unknown;
-          }
-      )
-    | null;
-  /**
-   * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
-   */
-  cache_control?: {
-    type: string;
-    [k: string]: unknown;
-  } | null;
-  /**
-   * Accepted for compatibility, without effect.
-   */
-  max_tokens?: number | null;
-  [k: string]: unknown;
-}
-export interface MessageTokenCount {
-  input_tokens: number;
-  /**
-   * Present if no model server counted the tokens.
-   */
-  estimated?: true;
-  [k: string]: unknown;
-}
-export interface MessageRequest {
-  /**
-   * Model ID to use; `GET /v1/models` lists them.
-   */
-  model: string;
-  /**
-   * The conversation so far.
-   *
-   * @minItems 1
-   * @maxItems 100000
-   */
-  messages: MessageParam[];
-  /**
-   * System prompt.
-   */
-  system?:
-    | (
-        | string
-        | {
-            type: "text";
-            text: string;
-            /**
-             * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
-             */
-            cache_control?: {
-              type: string;
-              [k: string]: unknown;
-            } | null;
-            [k: string]: unknown;
-          }[]
-      )
-    | null;
-  /**
-   * Tools that the model may call.
-   */
-  tools?:
-    | {
-        /**
-         * `custom` (default), or a tool that Anthropic defines, such as `bash_20250124`.
-         */
-        type?: string | null;
-        name?: string;
-        description?: string | null;
-        /**
-         * JSON Schema of the tool's input.
-         */
-        input_schema?: {
-          [k: string]: unknown;
-        };
-        strict?: boolean | null;
-        /**
-         * True if the tool is withheld from the model until a `tool_reference` in the conversation names it.
-         */
-        defer_loading?: boolean | null;
-        /**
-         * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
-         */
-        cache_control?: {
-          type: string;
-          [k: string]: unknown;
-        } | null;
-        [k: string]: unknown;
-      }[]
-    | null;
-  /**
-   * `auto` allows calls of tools, `any` demands one, `none` forbids them; `tool` names the tool to call.
-   */
-  tool_choice?:
-    | (
-        | {
-            type: "auto";
-            /**
-             * True if one answer contains at most one call.
-             */
-            disable_parallel_tool_use?: boolean | null;
-            [k: string]: unknown;
-          }
-        | {
-            type: "any";
-            /**
-             * True if one answer contains at most one call.
-             */
-            disable_parallel_tool_use?: boolean | null;
-            [k: string]: unknown;
-          }
-        | {
-            type: "tool";
-            name: string;
-            /**
-             * True if one answer contains at most one call.
-             */
-            disable_parallel_tool_use?: boolean | null;
-            [k: string]: unknown;
-          }
-        | {
-            type: "none";
-            [k: string]: unknown;
-          }
-        | {
-            type: string;
-            [k: string]: unknown;
-          }
-      )
-    | null;
-  /**
-   * Extended thinking: on or off, and its budget.
-   */
-  thinking?:
-    | (
-        | {
-            type: "enabled";
-            /**
-             * Maximum number of thinking tokens. They count towards `max_tokens`.
-             */
-            budget_tokens: number;
-            /**
-             * `summarized` or `omitted`.
-             */
-            display?: string | null;
-            [k: string]: unknown;
-          }
-        | {
-            type: "adaptive";
-            /**
-             * `summarized` or `omitted`.
-             */
-            display?: string | null;
-            [k: string]: unknown;
-          }
-        | {
-            type: "between_tools";
-            [k: string]: unknown;
-          }
-        | {
-            type: "disabled";
-            [k: string]: unknown;
-          }
-        | {
-            type: string;
-            [k: string]: unknown;
-          }
-      )
-    | null;
-  output_config?: {
-    /**
-     * `low`, `medium`, `high`, `xhigh` or `max`.
-     */
-    effort?: string | null;
-    /**
-     * Output format: `json_schema` and the schema of the answer.
-     */
-    format?:
-      | (
-          | {
-              type: "json_schema";
-              schema: {
-                [k: string]: unknown;
-              };
-              [k: string]: unknown;
-            }
-          | {
-              type: string;
-              [k: string]: unknown;
-            }
-        )
-      | null;
-    [k: string]: unknown;
-  } | null;
-  /**
-   * Older name of `output_config.format`.
-   */
-  output_format?:
-    | (
-        | {
-            type: "json_schema";
-            schema: {
-              [k: string]: unknown;
-            };
-            [k: string]: unknown;
-          }
-        | {
-            type: string;
-            [k: string]: unknown;
-          }
-      )
-    | null;
-  /**
-   * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
-   */
-  cache_control?: {
-    type: string;
-    [k: string]: unknown;
-  } | null;
-  /**
-   * Maximum number of tokens to generate, including thinking.
-   */
-  max_tokens: number;
-  /**
-   * Sampling temperature. Default 1.
-   */
-  temperature?: number | null;
-  /**
-   * Nucleus sampling: the smallest set of tokens with this mass.
-   */
-  top_p?: number | null;
-  /**
-   * Number of most likely tokens to sample from.
-   */
-  top_k?: number | null;
-  /**
-   * Strings at which generation stops. `stop_sequence` names the string, and the text does not include it.
-   */
-  stop_sequences?: string[] | null;
-  /**
-   * Answer as Server-Sent Events. Default false.
-   */
-  stream?: boolean | null;
-  metadata?: {
-    /**
-     * Your own id of the end user. Passed on to the model server.
-     */
-    user_id?: string | null;
-    [k: string]: unknown;
-  } | null;
-  /**
-   * `auto` or `standard_only`. Other model servers than Anthropic's ignore it.
-   */
-  service_tier?: string | null;
-  [k: string]: unknown;
-}
-export interface Message {
-  id: string;
-  type: "message";
-  role: "assistant";
-  model: string;
-  /**
-   * Content blocks: `text`, `thinking`, `tool_use` and others.
-   */
-  content: {
-    type: string;
-    [k: string]: unknown;
-  }[];
-  stop_reason:
-    | (
-        | "end_turn"
-        | "max_tokens"
-        | "stop_sequence"
-        | "tool_use"
-        | "pause_turn"
-        | "refusal"
-        | "model_context_window_exceeded"
-      )
-    | null;
-  stop_sequence: string | null;
-  usage: {
-    /**
-     * Prompt tokens, without cached tokens.
-     */
-    input_tokens: number;
-    cache_creation_input_tokens: number | null;
-    cache_read_input_tokens: number | null;
-    /**
-     * Tokens of the answer, including thinking.
-     */
-    output_tokens: number;
-    [k: string]: unknown;
-  };
-  [k: string]: unknown;
-}
-export interface MessageEvent {
-  type: string;
-  [k: string]: unknown;
-}
-export interface StoredChatCompletionList {
-  object: "list";
-  data: StoredChatCompletion[];
-  /**
-   * Id of the first object of the page. null if the page is empty.
-   */
-  first_id: string | null;
-  /**
-   * Id of the last object of the page. Send it as `after` to get the next page.
-   */
-  last_id: string | null;
-  /**
-   * True if more objects follow.
-   */
-  has_more: boolean;
-}
-/**
- * The completion, its labels, and the parameters of its request without the messages.
- */
-export interface StoredChatCompletion {
-  id: string;
-  object: "chat.completion";
-  /**
-   * Unix time in seconds.
-   */
-  created: number;
-  model: string;
-  choices: {
-    index: number;
-    message: {
-      role: "assistant";
-      content: string | null;
-      [k: string]: unknown;
-    };
-    finish_reason: "stop" | "length" | "tool_calls" | "content_filter" | "function_call";
-    [k: string]: unknown;
-  }[];
-  usage: Usage;
-  /**
-   * `x-request-id` of the request that created the completion.
-   */
-  request_id: string;
-  metadata: {
-    [k: string]: string;
-  };
-  /**
-   * `user` of the request.
-   */
-  input_user?: string | null;
-  temperature?: number | null;
-  top_p?: number | null;
-  presence_penalty?: number | null;
-  frequency_penalty?: number | null;
-  seed?: number | null;
-  tools?:
-    | {
-        [k: string]: unknown;
-      }[]
-    | null;
-  tool_choice?:
-    | (
-        | string
-        | {
-            [k: string]: unknown;
-          }
-      )
-    | null;
-  response_format?: {
-    [k: string]: unknown;
-  } | null;
-  [k: string]: unknown;
-}
-export interface StoredChatUpdate {
-  /**
-   * Replaces all labels. null removes them.
-   */
-  metadata: {
-    [k: string]: string;
-  } | null;
-}
-export interface DeletedChatCompletion {
-  id: string;
-  object: "chat.completion.deleted";
-  deleted: true;
-}
-export interface StoredChatMessageList {
-  object: "list";
-  data: StoredChatMessage[];
-  /**
-   * Id of the first object of the page. null if the page is empty.
-   */
-  first_id: string | null;
-  /**
-   * Id of the last object of the page. Send it as `after` to get the next page.
-   */
-  last_id: string | null;
-  /**
-   * True if more objects follow.
-   */
-  has_more: boolean;
-}
-export interface StoredChatMessage {
-  id: string;
-  role: string;
-  /**
-   * null if the request had an array of parts.
-   */
-  content: string | null;
-  /**
-   * Content parts. null if the content was a string.
-   */
-  content_parts:
-    | {
-        [k: string]: unknown;
-      }[]
-    | null;
-  [k: string]: unknown;
-}
-export interface DeletedResponse {
-  id: string;
-  object: "response";
-  deleted: true;
-}
-export interface ResponseItemList {
-  object: "list";
-  data: ResponseItem[];
-  /**
-   * Id of the first object of the page. null if the page is empty.
-   */
-  first_id: string | null;
-  /**
-   * Id of the last object of the page. Send it as `after` to get the next page.
-   */
-  last_id: string | null;
-  /**
-   * True if more objects follow.
-   */
-  has_more: boolean;
-}
-/**
- * A message, a tool call, a tool output, or another type of item.
- */
-export interface ResponseItem {
-  id: string;
-  type: string;
-  [k: string]: unknown;
-}
-export interface ConversationRequest {
-  items?: ResponseInputItem[] | null;
-  metadata?: {
-    [k: string]: string;
-  } | null;
-}
-export interface Conversation {
-  id: string;
-  object: "conversation";
-  /**
-   * Unix time in seconds.
-   */
-  created_at: number;
-  metadata: {
-    [k: string]: string;
-  };
-}
-export interface ConversationUpdate {
-  /**
-   * Replaces all labels. null removes them.
-   */
-  metadata: {
-    [k: string]: string;
-  } | null;
-}
-export interface DeletedConversation {
-  id: string;
-  object: "conversation.deleted";
-  deleted: true;
-}
-export interface ConversationItemsRequest {
-  /**
-   * Up to 20 items, in the format of a response's input. Add more with further requests.
-   *
-   * @minItems 1
-   * @maxItems 20
-   */
-  items: ResponseInputItem[];
-}
-export interface AddedConversationItems {
-  object: "list";
-  data: ResponseItem[];
-  first_id: string;
-  last_id: string;
-  has_more: false;
-}
-export interface ConversationItemList {
-  object: "list";
-  data: ResponseItem[];
-  /**
-   * Id of the first object of the page. null if the page is empty.
-   */
-  first_id: string | null;
-  /**
-   * Id of the last object of the page. Send it as `after` to get the next page.
-   */
-  last_id: string | null;
-  /**
-   * True if more objects follow.
-   */
-  has_more: boolean;
-}
-export interface FileForm {
-  purpose: "assistants" | "batch" | "fine-tune" | "vision" | "user_data" | "evals";
-  /**
-   * The file. It may precede the other fields of the form.
-   */
-  file: string;
-  "expires_after[anchor]"?: "created_at";
-  "expires_after[seconds]"?: number;
-}
-export interface File {
-  id: string;
-  object: "file";
-  bytes: number;
-  /**
-   * Unix time in seconds.
-   */
-  created_at: number;
-  /**
-   * Unix time in seconds.
-   */
-  expires_at: number;
-  filename: string;
-  purpose: string;
-  status: "processed";
-}
-export interface FileList {
-  object: "list";
-  data: File[];
-  /**
-   * Id of the first object of the page. null if the page is empty.
-   */
-  first_id: string | null;
-  /**
-   * Id of the last object of the page. Send it as `after` to get the next page.
-   */
-  last_id: string | null;
-  /**
-   * True if more objects follow.
-   */
-  has_more: boolean;
-}
-export interface DeletedFile {
-  id: string;
-  object: "file";
-  deleted: true;
-}
-export interface UploadRequest {
-  filename: string;
-  purpose: "assistants" | "batch" | "fine-tune" | "vision" | "user_data" | "evals";
-  bytes: number;
-  mime_type: string;
-  /**
-   * When the file is deleted. Default and maximum: the server's own retention of files.
-   */
-  expires_after?: {
-    anchor: "created_at";
-    seconds: number;
-  };
-}
-export interface Upload {
-  id: string;
-  object: "upload";
-  bytes: number;
-  /**
-   * Unix time in seconds.
-   */
-  created_at: number;
-  /**
-   * Unix time in seconds.
-   */
-  expires_at: number;
-  filename: string;
-  purpose: string;
-  status: "pending" | "completed" | "cancelled" | "expired";
-  file: File | null;
-}
-export interface UploadPartForm {
-  /**
-   * The bytes of the part.
-   */
-  data: string;
-}
-export interface UploadPart {
-  id: string;
-  object: "upload.part";
-  /**
-   * Unix time in seconds.
-   */
-  created_at: number;
-  upload_id: string;
-}
-export interface UploadCompletion {
-  /**
-   * Ids of the parts, in the order of the file.
-   *
-   * @minItems 1
-   * @maxItems 1000
-   */
-  part_ids: string[];
-  /**
-   * MD5 of the whole file in hex digits. If it does not match, the upload is not completed.
-   */
-  md5?: string;
-}
-export interface BatchRequest {
-  /**
-   * Id of a file with the purpose `batch`, which has one request per line.
-   */
-  input_file_id: string;
-  /**
-   * Path of all requests in the batch, such as `/v1/chat/completions`.
-   */
-  endpoint: string;
-  completion_window: "24h";
-  metadata?: {
-    [k: string]: string;
-  } | null;
-  /**
-   * When the file is deleted. Default and maximum: the server's own retention of files.
-   */
-  output_expires_after?: {
-    anchor: "created_at";
-    seconds: number;
-  };
-}
-export interface Batch {
-  id: string;
-  object: "batch";
-  endpoint: string;
-  /**
-   * Model of the requests, if they all name the same one.
-   */
-  model: string | null;
-  input_file_id: string;
-  completion_window: "24h";
-  status: "validating" | "failed" | "in_progress" | "finalizing" | "completed" | "expired" | "cancelling" | "cancelled";
-  errors: {
-    object: "list";
-    data: {
-      code: string;
-      message: string;
-      line: number | null;
-      param: string | null;
-    }[];
-  } | null;
-  output_file_id: string | null;
-  error_file_id: string | null;
-  /**
-   * Unix time in seconds.
-   */
-  created_at: number;
-  in_progress_at: number | null;
-  /**
-   * Unix time in seconds.
-   */
-  expires_at: number;
-  finalizing_at: number | null;
-  completed_at: number | null;
-  failed_at: number | null;
-  expired_at: number | null;
-  cancelling_at: number | null;
-  cancelled_at: number | null;
-  request_counts: {
-    total: number;
-    completed: number;
-    failed: number;
-  };
-  usage: {
-    input_tokens: number;
-    input_tokens_details: {
-      cached_tokens: number;
-    };
-    output_tokens: number;
-    output_tokens_details: {
-      reasoning_tokens: number;
-    };
-    total_tokens: number;
-  };
-  metadata: {
-    [k: string]: string;
-  } | null;
-}
-export interface BatchList {
-  object: "list";
-  data: Batch[];
-  /**
-   * Id of the first object of the page. null if the page is empty.
-   */
-  first_id: string | null;
-  /**
-   * Id of the last object of the page. Send it as `after` to get the next page.
-   */
-  last_id: string | null;
-  /**
-   * True if more objects follow.
-   */
-  has_more: boolean;
-}
-export interface MessageBatchRequest {
-  /**
-   * @minItems 1
-   */
-  requests: {
-    custom_id: string;
-    /**
-     * Request body as for `/v1/messages`, without `stream`.
-     */
-    params: {
-      [k: string]: unknown;
-    };
-    [k: string]: unknown;
-  }[];
-}
-export interface MessageBatch {
-  id: string;
-  type: "message_batch";
-  processing_status: "in_progress" | "canceling" | "ended";
-  request_counts: {
-    processing: number;
-    succeeded: number;
-    errored: number;
-    canceled: number;
-    expired: number;
-  };
-  /**
-   * RFC 3339 time.
-   */
-  created_at: string;
-  /**
-   * RFC 3339 time.
-   */
-  expires_at: string;
-  ended_at: string | null;
-  cancel_initiated_at: string | null;
-  archived_at: string | null;
-  /**
-   * URL of the results, once the batch has ended.
-   */
-  results_url: string | null;
-}
-export interface MessageBatchList {
-  data: MessageBatch[];
-  has_more: boolean;
-  first_id: string | null;
-  last_id: string | null;
-}
-export interface DeletedMessageBatch {
-  id: string;
-  type: "message_batch_deleted";
-}
-export interface ModelList {
-  object: "list";
-  data: Model[];
-  /**
-   * True if more entries follow. Always false without `anthropic-version`.
-   */
-  has_more: boolean;
-  /**
-   * Id of the first entry of the page. null if the page is empty.
-   */
-  first_id: string | null;
-  /**
-   * Id of the last entry of the page. null if the page is empty.
-   */
-  last_id: string | null;
-  /**
-   * For Codex: the first 500 models that can chat. Present if the request has `client_version`.
-   */
-  models?: CodexModel[];
-}
-export interface Model {
-  id: string;
-  object: "model";
-  /**
-   * Unix time in seconds.
-   */
-  created: number;
-  owned_by: string;
-  /**
-   * Omitted if unknown.
-   */
-  capabilities?: {
-    chat?: boolean;
-    completion?: boolean;
-    embeddings?: boolean;
-    rerank?: boolean;
-    moderation?: boolean;
-    decisions?: boolean;
-    speech?: boolean;
-    transcription?: boolean;
-    images?: boolean;
-    realtime?: boolean;
-    tokenize?: boolean;
-  };
-  /**
-   * Context length in tokens, prompt and answer together. Omitted if unknown.
-   */
-  context_length?: number;
-  /**
-   * Date (UTC) on which the model ends, as its upstreams announced it. Omitted if they announced none.
-   */
-  shutdown_date?: string;
-  /**
-   * USD per million tokens. Omitted if the model has no price.
-   */
-  price?: {
-    /**
-     * USD per million tokens of the prompt.
-     */
-    input: number;
-    /**
-     * USD per million tokens of the prompt that were read from a cache. Default: `input`.
-     */
-    cached_input?: number;
-    /**
-     * USD per million tokens of the prompt that were written to a cache. Default: `input`.
-     */
-    cache_write?: number;
-    /**
-     * USD per million tokens of the prompt that were written to a cache for an hour. Default: `cache_write`.
-     */
-    cache_write_1h?: number;
-    /**
-     * USD per million tokens of audio in the prompt. Default: `input`.
-     */
-    input_audio?: number;
-    /**
-     * USD per million tokens of images in the prompt. Default: `input`.
-     */
-    input_image?: number;
-    /**
-     * USD per million tokens of the answer.
-     */
-    output: number;
-    /**
-     * USD per million tokens of the reasoning. Default: `output`.
-     */
-    reasoning?: number;
-    /**
-     * USD per million tokens of audio in the answer. Default: `output`.
-     */
-    output_audio?: number;
-    /**
-     * USD per million tokens of images in the answer. Default: `output`.
-     */
-    output_image?: number;
-    /**
-     * USD for a request.
-     */
-    request?: number;
-    /**
-     * USD for a search that the model server ran.
-     */
-    search?: number;
-    /**
-     * USD for a document that is ranked or compared.
-     */
-    document?: number;
-    /**
-     * USD for a query over up to 100 documents.
-     */
-    search_unit?: number;
-    /**
-     * USD for a character that is spoken.
-     */
-    character?: number;
-    /**
-     * USD for a second of audio that is transcribed.
-     */
-    second?: number;
-    /**
-     * USD for an image that is made.
-     */
-    image?: number;
-    /**
-     * Rates that replace the base rates if all conditions of the variant apply. Later variants take precedence, and factors multiply. At most 16.
-     */
-    variants?: {
-      /**
-       * Condition: the prompt has more tokens than this, including cached tokens. The rates then apply to all its tokens.
-       */
-      context_above?: number;
-      /**
-       * Condition: the model server reports that it served the request in this tier, speed or region, such as `flex`, `fast` or `us`.
-       */
-      served?: string;
-      /**
-       * Condition: the request begins at this time or later, such as `2026-12-01` or `2026-12-01T08:00:00Z`.
-       */
-      from?: string;
-      /**
-       * Condition: the request begins in one of these parts of a day (UTC), such as `01:00-04:00`.
-       *
-       * @minItems 1
-       * @maxItems 8
-       */
-      hours?: string[];
-      /**
-       * Condition: the request begins on one of these days of the week (UTC).
-       *
-       * @minItems 1
-       * @maxItems 7
-       */
-      days?: ("sun" | "mon" | "tue" | "wed" | "thu" | "fri" | "sat")[];
-      /**
-       * Factor for all token rates under these conditions, including the rates of this variant.
-       */
-      factor?: number;
-      /**
-       * USD per million tokens of the prompt.
-       */
-      input?: number;
-      /**
-       * USD per million tokens of the prompt that were read from a cache. Default: `input`.
-       */
-      cached_input?: number;
-      /**
-       * USD per million tokens of the prompt that were written to a cache. Default: `input`.
-       */
-      cache_write?: number;
-      /**
-       * USD per million tokens of the prompt that were written to a cache for an hour. Default: `cache_write`.
-       */
-      cache_write_1h?: number;
-      /**
-       * USD per million tokens of audio in the prompt. Default: `input`.
-       */
-      input_audio?: number;
-      /**
-       * USD per million tokens of images in the prompt. Default: `input`.
-       */
-      input_image?: number;
-      /**
-       * USD per million tokens of the answer.
-       */
-      output?: number;
-      /**
-       * USD per million tokens of the reasoning. Default: `output`.
-       */
-      reasoning?: number;
-      /**
-       * USD per million tokens of audio in the answer. Default: `output`.
-       */
-      output_audio?: number;
-      /**
-       * USD per million tokens of images in the answer. Default: `output`.
-       */
-      output_image?: number;
-      /**
-       * USD for a request.
-       */
-      request?: number;
-      /**
-       * USD for a search that the model server ran.
-       */
-      search?: number;
-      /**
-       * USD for a document that is ranked or compared.
-       */
-      document?: number;
-      /**
-       * USD for a query over up to 100 documents.
-       */
-      search_unit?: number;
-      /**
-       * USD for a character that is spoken.
-       */
-      character?: number;
-      /**
-       * USD for a second of audio that is transcribed.
-       */
-      second?: number;
-      /**
-       * USD for an image that is made.
-       */
-      image?: number;
-    }[];
-  };
-  /**
-   * For an alias: id of its model.
-   */
-  alias_of?: string;
-  type: "model";
-  /**
-   * The same as `id`.
-   */
-  display_name: string;
-  /**
-   * `created` as RFC 3339.
-   */
-  created_at: string;
-  /**
-   * `context_length`, with Anthropic's name.
-   */
-  max_input_tokens?: number;
-  /**
-   * Maximum value of `max_tokens`: `context_length`.
-   */
-  max_tokens?: number;
-}
-export interface CodexModel {
-  /**
-   * Name to request.
-   */
-  slug: string;
-  display_name: string;
-  description: string | null;
-  /**
-   * Codex requests no effort unless the user chooses one.
-   */
-  default_reasoning_level: null;
-  supported_reasoning_levels: {
-    effort: string;
-    description: string;
-  }[];
-  shell_type: "shell_command";
-  visibility: "list";
-  supported_in_api: true;
-  /**
-   * Position in the list. Codex uses the first model unless the user chooses one.
-   */
-  priority: number;
-  additional_speed_tiers: string[];
-  service_tiers: string[];
-  availability_nux: null;
-  upgrade: null;
-  /**
-   * Prompt that Codex sends with each request.
-   */
-  base_instructions: string;
-  include_skills_usage_instructions: true;
-  /**
-   * True if Codex may send `reasoning`.
-   */
-  supports_reasoning_summaries: true;
-  supports_reasoning_summary_parameter: true;
-  default_reasoning_summary: "none";
-  support_verbosity: false;
-  default_verbosity: null;
-  /**
-   * Codex patches files by a command, which every model can run.
-   */
-  apply_patch_tool_type: null;
-  web_search_tool_type: "text";
-  /**
-   * Maximum size of a tool's output that Codex keeps.
-   */
-  truncation_policy: {
-    mode: "tokens";
-    limit: number;
-  };
-  supports_parallel_tool_calls: true;
-  experimental_supported_tools: string[];
-  input_modalities: ("text" | "image")[];
-  /**
-   * Context length in tokens. Omitted if unknown.
-   */
-  context_window?: number;
-  max_context_window?: number;
-  effective_context_window_percent: number;
-  supports_search_tool: false;
-  use_responses_lite: false;
-}
-export interface ModelStatusList {
-  object: "list";
-  data: ModelStatus[];
-}
-export interface ModelStatus {
-  object: "model_status";
-  id: string;
-  /**
-   * Omitted if unknown.
-   */
-  capabilities?: {
-    chat?: boolean;
-    completion?: boolean;
-    embeddings?: boolean;
-    rerank?: boolean;
-    moderation?: boolean;
-    decisions?: boolean;
-    speech?: boolean;
-    transcription?: boolean;
-    images?: boolean;
-    realtime?: boolean;
-    tokenize?: boolean;
-  };
-  /**
-   * Context length in tokens, prompt and answer together. Omitted if unknown.
-   */
-  context_length?: number;
-  /**
-   * Environments whose keys may use the model.
-   */
-  environments: ("live" | "test" | "dev")[];
-  /**
-   * USD per million tokens. null: the model has no price and is free.
-   */
-  price: {
-    /**
-     * USD per million tokens of the prompt.
-     */
-    input: number;
-    /**
-     * USD per million tokens of the prompt that were read from a cache. Default: `input`.
-     */
-    cached_input?: number;
-    /**
-     * USD per million tokens of the prompt that were written to a cache. Default: `input`.
-     */
-    cache_write?: number;
-    /**
-     * USD per million tokens of the prompt that were written to a cache for an hour. Default: `cache_write`.
-     */
-    cache_write_1h?: number;
-    /**
-     * USD per million tokens of audio in the prompt. Default: `input`.
-     */
-    input_audio?: number;
-    /**
-     * USD per million tokens of images in the prompt. Default: `input`.
-     */
-    input_image?: number;
-    /**
-     * USD per million tokens of the answer.
-     */
-    output: number;
-    /**
-     * USD per million tokens of the reasoning. Default: `output`.
-     */
-    reasoning?: number;
-    /**
-     * USD per million tokens of audio in the answer. Default: `output`.
-     */
-    output_audio?: number;
-    /**
-     * USD per million tokens of images in the answer. Default: `output`.
-     */
-    output_image?: number;
-    /**
-     * USD for a request.
-     */
-    request?: number;
-    /**
-     * USD for a search that the model server ran.
-     */
-    search?: number;
-    /**
-     * USD for a document that is ranked or compared.
-     */
-    document?: number;
-    /**
-     * USD for a query over up to 100 documents.
-     */
-    search_unit?: number;
-    /**
-     * USD for a character that is spoken.
-     */
-    character?: number;
-    /**
-     * USD for a second of audio that is transcribed.
-     */
-    second?: number;
-    /**
-     * USD for an image that is made.
-     */
-    image?: number;
-    /**
-     * Rates that replace the base rates if all conditions of the variant apply. Later variants take precedence, and factors multiply. At most 16.
-     */
-    variants?: {
-      /**
-       * Condition: the prompt has more tokens than this, including cached tokens. The rates then apply to all its tokens.
-       */
-      context_above?: number;
-      /**
-       * Condition: the model server reports that it served the request in this tier, speed or region, such as `flex`, `fast` or `us`.
-       */
-      served?: string;
-      /**
-       * Condition: the request begins at this time or later, such as `2026-12-01` or `2026-12-01T08:00:00Z`.
-       */
-      from?: string;
-      /**
-       * Condition: the request begins in one of these parts of a day (UTC), such as `01:00-04:00`.
-       *
-       * @minItems 1
-       * @maxItems 8
-       */
-      hours?: string[];
-      /**
-       * Condition: the request begins on one of these days of the week (UTC).
-       *
-       * @minItems 1
-       * @maxItems 7
-       */
-      days?: ("sun" | "mon" | "tue" | "wed" | "thu" | "fri" | "sat")[];
-      /**
-       * Factor for all token rates under these conditions, including the rates of this variant.
-       */
-      factor?: number;
-      /**
-       * USD per million tokens of the prompt.
-       */
-      input?: number;
-      /**
-       * USD per million tokens of the prompt that were read from a cache. Default: `input`.
-       */
-      cached_input?: number;
-      /**
-       * USD per million tokens of the prompt that were written to a cache. Default: `input`.
-       */
-      cache_write?: number;
-      /**
-       * USD per million tokens of the prompt that were written to a cache for an hour. Default: `cache_write`.
-       */
-      cache_write_1h?: number;
-      /**
-       * USD per million tokens of audio in the prompt. Default: `input`.
-       */
-      input_audio?: number;
-      /**
-       * USD per million tokens of images in the prompt. Default: `input`.
-       */
-      input_image?: number;
-      /**
-       * USD per million tokens of the answer.
-       */
-      output?: number;
-      /**
-       * USD per million tokens of the reasoning. Default: `output`.
-       */
-      reasoning?: number;
-      /**
-       * USD per million tokens of audio in the answer. Default: `output`.
-       */
-      output_audio?: number;
-      /**
-       * USD per million tokens of images in the answer. Default: `output`.
-       */
-      output_image?: number;
-      /**
-       * USD for a request.
-       */
-      request?: number;
-      /**
-       * USD for a search that the model server ran.
-       */
-      search?: number;
-      /**
-       * USD for a document that is ranked or compared.
-       */
-      document?: number;
-      /**
-       * USD for a query over up to 100 documents.
-       */
-      search_unit?: number;
-      /**
-       * USD for a character that is spoken.
-       */
-      character?: number;
-      /**
-       * USD for a second of audio that is transcribed.
-       */
-      second?: number;
-      /**
-       * USD for an image that is made.
-       */
-      image?: number;
-    }[];
-  } | null;
-  deployments: DeploymentStatus[];
-}
-export interface DeploymentStatus {
-  /**
-   * Name of the model server.
-   */
-  upstream: string;
-  /**
-   * The built-in engine, an upstream that an operator added, a server found on this machine, or a machine that joined as a node.
-   */
-  kind: "built-in" | "configured" | "found" | "node";
-  /**
-   * Id of the model at the model server.
-   */
-  model: string;
-  /**
-   * `unreachable`: the server did not answer the last poll of its models. `failing`: it failed the last attempts of real requests. `cooling_down`: it failed recently, and is tried last. `draining`: it gets no new requests.
-   */
-  state: "ok" | "unreachable" | "failing" | "cooling_down" | "draining";
-  /**
-   * State of the model's process, if the process is started on demand. Otherwise null.
-   */
-  process:
-    ("off" | "waiting" | "loading" | "loaded" | "asleep" | "waking" | "stopping" | "restarting" | "failed") | null;
-  /**
-   * Number of running requests. If one limit covers all models of the server, the requests of all its models.
-   */
-  running: number;
-  /**
-   * Number of requests that wait for a free slot, counted in the same way.
-   */
-  waiting: number;
-  /**
-   * Number of waiting requests by priority.
-   */
-  waiting_by_priority: {
-    low: number;
-    normal: number;
-    high: number;
-  };
-  /**
-   * Expected waiting time of a new request in milliseconds, by priority. 0: no wait. null: unknown, because no answer has been timed yet.
-   */
-  expected_wait_ms: {
-    low: number | null;
-    normal: number | null;
-    high: number | null;
-  };
-  /**
-   * Limit of concurrent requests, declared or measured so far. null before the first request.
-   */
-  concurrency: number | null;
-  /**
-   * Mean time to the first token of streamed answers in the last 15 minutes. null if there are none.
-   */
-  first_token_ms: number | null;
-  /**
-   * Mean speed of these answers after their first token.
-   */
-  tokens_per_second: number | null;
-  /**
-   * Times of the answers in the last 15 minutes: to the first token, null without streams, and to the end of all answers. null if there are none.
-   */
-  percentiles: {
-    first_token_ms: {
-      p50: number;
-      p95: number;
-      p99: number;
-    } | null;
-    /**
-     * Milliseconds within which 50, 95 and 99 % of the answers came.
-     */
-    total_ms: {
-      p50: number;
-      p95: number;
-      p99: number;
-    };
-  } | null;
-  /**
-   * The attempts of real requests. null for callers that are no operators, and without recent attempts.
-   */
-  attempts: AttemptHealth | null;
-}
-export interface AttemptHealth {
-  /**
-   * True after five failed attempts in a row, or failed attempts in a row for ten seconds. The next successful attempt ends it.
-   */
-  failing: boolean;
-  /**
-   * Attempts of requests that ended in the last 120 s, on all replicas.
-   */
-  attempts: number;
-  /**
-   * Number of these attempts that failed through a fault of the server.
-   */
-  failed: number;
-  window_seconds: number;
-  /**
-   * First failure since the last success. null if the last attempt succeeded.
-   */
-  since: number | null;
-  /**
-   * Last failed attempt. null if none failed recently.
-   */
-  last_failure: {
-    cause:
-      | "authentication"
-      | "quota"
-      | "rate_limit"
-      | "overload"
-      | "timeout"
-      | "dns"
-      | "tls"
-      | "connection"
-      | "not_http"
-      | "not_found"
-      | "no_answer"
-      | "broke_off"
-      | "server_error";
-    /**
-     * HTTP status. null without an HTTP answer.
-     */
-    status: number | null;
-    /**
-     * Known phrases of the server's message. null if it has none.
-     */
-    message: string | null;
-    /**
-     * Unix time in seconds.
-     */
-    at: number;
-  } | null;
-  /**
-   * The figures and the last failure in words.
-   */
-  summary: string;
-}
-export interface PriceList {
-  object: "list";
-  data: ListedPrice[];
-  /**
-   * Id of the first object of the page. null if the page is empty.
-   */
-  first_id: string | null;
-  /**
-   * Id of the last object of the page. Send it as `after` to get the next page.
-   */
-  last_id: string | null;
-  /**
-   * True if more objects follow.
-   */
-  has_more: boolean;
-  /**
-   * Package of the price list, with its version.
-   */
-  source: string;
-  /**
-   * Date of the prices.
-   */
-  date: string;
-  vendors: {
-    id: string;
-    name: string;
-    models: number;
-  }[];
-}
-export interface ListedPrice {
-  object: "listed_price";
-  /**
-   * `vendor/model`, the name for `price_of` of a model.
-   */
-  id: string;
-  vendor: string;
-  model: string;
-  /**
-   * Context length in tokens, prompt and answer together. null if the list does not have it.
-   */
-  context_length: number | null;
-  price: {
-    /**
-     * USD per million tokens of the prompt.
-     */
-    input: number;
-    /**
-     * USD per million tokens of the prompt that were read from a cache. Default: `input`.
-     */
-    cached_input?: number;
-    /**
-     * USD per million tokens of the prompt that were written to a cache. Default: `input`.
-     */
-    cache_write?: number;
-    /**
-     * USD per million tokens of the prompt that were written to a cache for an hour. Default: `cache_write`.
-     */
-    cache_write_1h?: number;
-    /**
-     * USD per million tokens of audio in the prompt. Default: `input`.
-     */
-    input_audio?: number;
-    /**
-     * USD per million tokens of images in the prompt. Default: `input`.
-     */
-    input_image?: number;
-    /**
-     * USD per million tokens of the answer.
-     */
-    output: number;
-    /**
-     * USD per million tokens of the reasoning. Default: `output`.
-     */
-    reasoning?: number;
-    /**
-     * USD per million tokens of audio in the answer. Default: `output`.
-     */
-    output_audio?: number;
-    /**
-     * USD per million tokens of images in the answer. Default: `output`.
-     */
-    output_image?: number;
-    /**
-     * USD for a request.
-     */
-    request?: number;
-    /**
-     * USD for a search that the model server ran.
-     */
-    search?: number;
-    /**
-     * USD for a document that is ranked or compared.
-     */
-    document?: number;
-    /**
-     * USD for a query over up to 100 documents.
-     */
-    search_unit?: number;
-    /**
-     * USD for a character that is spoken.
-     */
-    character?: number;
-    /**
-     * USD for a second of audio that is transcribed.
-     */
-    second?: number;
-    /**
-     * USD for an image that is made.
-     */
-    image?: number;
-    /**
-     * Rates that replace the base rates if all conditions of the variant apply. Later variants take precedence, and factors multiply. At most 16.
-     */
-    variants?: {
-      /**
-       * Condition: the prompt has more tokens than this, including cached tokens. The rates then apply to all its tokens.
-       */
-      context_above?: number;
-      /**
-       * Condition: the model server reports that it served the request in this tier, speed or region, such as `flex`, `fast` or `us`.
-       */
-      served?: string;
-      /**
-       * Condition: the request begins at this time or later, such as `2026-12-01` or `2026-12-01T08:00:00Z`.
-       */
-      from?: string;
-      /**
-       * Condition: the request begins in one of these parts of a day (UTC), such as `01:00-04:00`.
-       *
-       * @minItems 1
-       * @maxItems 8
-       */
-      hours?: string[];
-      /**
-       * Condition: the request begins on one of these days of the week (UTC).
-       *
-       * @minItems 1
-       * @maxItems 7
-       */
-      days?: ("sun" | "mon" | "tue" | "wed" | "thu" | "fri" | "sat")[];
-      /**
-       * Factor for all token rates under these conditions, including the rates of this variant.
-       */
-      factor?: number;
-      /**
-       * USD per million tokens of the prompt.
-       */
-      input?: number;
-      /**
-       * USD per million tokens of the prompt that were read from a cache. Default: `input`.
-       */
-      cached_input?: number;
-      /**
-       * USD per million tokens of the prompt that were written to a cache. Default: `input`.
-       */
-      cache_write?: number;
-      /**
-       * USD per million tokens of the prompt that were written to a cache for an hour. Default: `cache_write`.
-       */
-      cache_write_1h?: number;
-      /**
-       * USD per million tokens of audio in the prompt. Default: `input`.
-       */
-      input_audio?: number;
-      /**
-       * USD per million tokens of images in the prompt. Default: `input`.
-       */
-      input_image?: number;
-      /**
-       * USD per million tokens of the answer.
-       */
-      output?: number;
-      /**
-       * USD per million tokens of the reasoning. Default: `output`.
-       */
-      reasoning?: number;
-      /**
-       * USD per million tokens of audio in the answer. Default: `output`.
-       */
-      output_audio?: number;
-      /**
-       * USD per million tokens of images in the answer. Default: `output`.
-       */
-      output_image?: number;
-      /**
-       * USD for a request.
-       */
-      request?: number;
-      /**
-       * USD for a search that the model server ran.
-       */
-      search?: number;
-      /**
-       * USD for a document that is ranked or compared.
-       */
-      document?: number;
-      /**
-       * USD for a query over up to 100 documents.
-       */
-      search_unit?: number;
-      /**
-       * USD for a character that is spoken.
-       */
-      character?: number;
-      /**
-       * USD for a second of audio that is transcribed.
-       */
-      second?: number;
-      /**
-       * USD for an image that is made.
-       */
-      image?: number;
     }[];
   };
 }
-export interface JsonRpcMessage {
-  jsonrpc: "2.0";
-  [k: string]: unknown;
-}
-export interface McpError {
-  error: {
-    message: string;
-    [k: string]: unknown;
-  };
-  [k: string]: unknown;
-}
-export interface Overview {
-  object: "overview";
-  range: "24h" | "7d" | "30d";
-  group_by: ("model" | "key" | "app") | null;
-  usage: {
-    /**
-     * Start of the first step in Unix seconds. Steps are aligned to UTC.
-     */
-    start: number;
-    /**
-     * Length of a step in seconds. The last step is not over yet.
-     */
-    step: number;
-    /**
-     * Totals of all steps.
-     */
-    sum: {
-      requests: number;
-      total_tokens: number;
-      /**
-       * Cost in USD. Requests to models without a price are free.
-       */
-      cost: number;
-      /**
-       * Number of failed requests.
-       */
-      errors: number;
-      /**
-       * Milliseconds from the request to the first chunk of its answer. null if the answer was not streamed or came in one chunk.
-       */
-      first_token_ms: number | null;
-      /**
-       * Tokens per second of generation, after the first token. null if too little was streamed.
-       */
-      tokens_per_second: number | null;
-      /**
-       * Milliseconds within which 50, 95 and 99 % of the answers came: the first token of streams, and the end of all completed answers. They are computed from the counts, so they may be off by a part of a step. null: not stored for these groups or filters, or this time.
-       */
-      percentiles: {
-        first_token_ms: {
-          p50: number;
-          p95: number;
-          p99: number;
-          /**
-           * Number of answers by time, in four steps for each power of ten, from 20 ms, without empty steps. Add the counts of several rows to get their percentiles.
-           */
-          counts: {
-            /**
-             * The upper bound of the step in milliseconds. null: longer than all steps.
-             */
-            up_to_ms: number | null;
-            answers: number;
-          }[];
-        } | null;
-        total_ms: {
-          p50: number;
-          p95: number;
-          p99: number;
-          /**
-           * Number of answers by time, in four steps for each power of ten, from 20 ms, without empty steps. Add the counts of several rows to get their percentiles.
-           */
-          counts: {
-            /**
-             * The upper bound of the step in milliseconds. null: longer than all steps.
-             */
-            up_to_ms: number | null;
-            answers: number;
-          }[];
-        } | null;
-      } | null;
-    };
-    /**
-     * Totals of the preceding time, of the same length as the time so far.
-     */
-    before: {
-      requests: number;
-      total_tokens: number;
-      /**
-       * Cost in USD. Requests to models without a price are free.
-       */
-      cost: number;
-      /**
-       * Number of failed requests.
-       */
-      errors: number;
-      /**
-       * Milliseconds from the request to the first chunk of its answer. null if the answer was not streamed or came in one chunk.
-       */
-      first_token_ms: number | null;
-      /**
-       * Tokens per second of generation, after the first token. null if too little was streamed.
-       */
-      tokens_per_second: number | null;
-    };
-    /**
-     * True if the account made no request in this environment within the last year, as far as the caller can see.
-     */
-    is_new: boolean;
-    /**
-     * The figures by step.
-     */
-    total: {
-      requests: number[];
-      total_tokens: number[];
-      cost: number[];
-      errors: number[];
-      first_token_ms: (number | null)[];
-      tokens_per_second: (number | null)[];
-    };
-    /**
-     * Groups that lead in at least one figure, those with the most requests first. Empty without `group_by`.
-     */
-    groups: {
-      requests: number[];
-      total_tokens: number[];
-      cost: number[];
-      errors: number[];
-      first_token_ms: (number | null)[];
-      tokens_per_second: (number | null)[];
-      id: string | null;
-    }[];
-    /**
-     * Leading groups of each figure, as indexes into `groups`: those with the highest value or, for a mean, those with the most measurements.
-     */
-    ranking: {
-      requests: number[];
-      total_tokens: number[];
-      cost: number[];
-      errors: number[];
-      first_token_ms: number[];
-      tokens_per_second: number[];
-    };
-    /**
-     * Number of groups, including groups that are not listed.
-     */
-    group_count: number;
-  };
+export interface AccountList {
+  object: "list";
+  data: Account[];
   /**
-   * Requests refused by limits in this time, the most frequent reason first.
+   * Id of the first object of the page. null if the page is empty.
    */
-  throttled: {
-    reason:
-      | "key_requests"
-      | "key_tokens"
-      | "account_requests"
-      | "account_tokens"
-      | "key_quota"
-      | "account_quota"
-      | "member_quota"
-      | "app_quota"
-      | "tag_quota"
-      | "organization_quota"
-      | "capacity";
-    requests: number;
-    /**
-     * Unix time in seconds.
-     */
-    last_at: number;
-    /**
-     * Credential with the most refused requests. null: too many credentials at once to tell them apart.
-     */
-    key: string | null;
-    model: string | null;
-  }[];
+  first_id: string | null;
   /**
-   * Last failed requests, of any time.
+   * Id of the last object of the page. Send it as `after` to get the next page.
    */
-  errors: {
-    id: string;
-    /**
-     * Unix time in seconds.
-     */
-    at: number;
-    model: string;
-    key: string;
-    error_code: string | null;
-  }[];
+  last_id: string | null;
   /**
-   * Names of the keys, members and apps above by id, as far as the caller may list them.
+   * True if more objects follow.
    */
-  names: {
-    [k: string]: string;
-  };
-  account: AccountOverview;
+  has_more: boolean;
 }
 export interface AccountOverview {
   object: "account";
@@ -4699,193 +531,158 @@ export interface AccountOverview {
    */
   store_chats: boolean;
 }
-export interface OverviewOfAllAccounts {
-  object: "overview";
-  range: "24h" | "7d" | "30d";
-  group_by: ("model" | "key" | "app" | "account" | "upstream" | "deployment" | "outcome") | null;
-  usage: {
-    /**
-     * Start of the first step in Unix seconds. Steps are aligned to UTC.
-     */
-    start: number;
-    /**
-     * Length of a step in seconds. The last step is not over yet.
-     */
-    step: number;
-    /**
-     * Totals of all steps.
-     */
-    sum: {
-      requests: number;
-      total_tokens: number;
-      /**
-       * Cost in USD. Requests to models without a price are free.
-       */
-      cost: number;
-      /**
-       * Number of failed requests.
-       */
-      errors: number;
-      /**
-       * Milliseconds from the request to the first chunk of its answer. null if the answer was not streamed or came in one chunk.
-       */
-      first_token_ms: number | null;
-      /**
-       * Tokens per second of generation, after the first token. null if too little was streamed.
-       */
-      tokens_per_second: number | null;
-      /**
-       * Milliseconds within which 50, 95 and 99 % of the answers came: the first token of streams, and the end of all completed answers. They are computed from the counts, so they may be off by a part of a step. null: not stored for these groups or filters, or this time.
-       */
-      percentiles: {
-        first_token_ms: {
-          p50: number;
-          p95: number;
-          p99: number;
-          /**
-           * Number of answers by time, in four steps for each power of ten, from 20 ms, without empty steps. Add the counts of several rows to get their percentiles.
-           */
-          counts: {
-            /**
-             * The upper bound of the step in milliseconds. null: longer than all steps.
-             */
-            up_to_ms: number | null;
-            answers: number;
-          }[];
-        } | null;
-        total_ms: {
-          p50: number;
-          p95: number;
-          p99: number;
-          /**
-           * Number of answers by time, in four steps for each power of ten, from 20 ms, without empty steps. Add the counts of several rows to get their percentiles.
-           */
-          counts: {
-            /**
-             * The upper bound of the step in milliseconds. null: longer than all steps.
-             */
-            up_to_ms: number | null;
-            answers: number;
-          }[];
-        } | null;
-      } | null;
-    };
-    /**
-     * Totals of the preceding time, of the same length as the time so far.
-     */
-    before: {
-      requests: number;
-      total_tokens: number;
-      /**
-       * Cost in USD. Requests to models without a price are free.
-       */
-      cost: number;
-      /**
-       * Number of failed requests.
-       */
-      errors: number;
-      /**
-       * Milliseconds from the request to the first chunk of its answer. null if the answer was not streamed or came in one chunk.
-       */
-      first_token_ms: number | null;
-      /**
-       * Tokens per second of generation, after the first token. null if too little was streamed.
-       */
-      tokens_per_second: number | null;
-    };
-    /**
-     * True if the account made no request in this environment within the last year, as far as the caller can see.
-     */
-    is_new: boolean;
-    /**
-     * The figures by step.
-     */
-    total: {
-      requests: number[];
-      total_tokens: number[];
-      cost: number[];
-      errors: number[];
-      first_token_ms: (number | null)[];
-      tokens_per_second: (number | null)[];
-    };
-    /**
-     * Groups that lead in at least one figure, those with the most requests first. Empty without `group_by`.
-     */
-    groups: {
-      requests: number[];
-      total_tokens: number[];
-      cost: number[];
-      errors: number[];
-      first_token_ms: (number | null)[];
-      tokens_per_second: (number | null)[];
-      id: string | null;
-    }[];
-    /**
-     * Leading groups of each figure, as indexes into `groups`: those with the highest value or, for a mean, those with the most measurements.
-     */
-    ranking: {
-      requests: number[];
-      total_tokens: number[];
-      cost: number[];
-      errors: number[];
-      first_token_ms: number[];
-      tokens_per_second: number[];
-    };
-    /**
-     * Number of groups, including groups that are not listed.
-     */
-    group_count: number;
-  };
+export interface AllRequestList {
+  object: "list";
+  data: RequestOfAnyAccount[];
   /**
-   * Requests refused by limits in this time, the most frequent reason first.
+   * Send it as `cursor` to get the next page. null on the last page. Earlier pages may be empty.
    */
-  throttled: {
-    reason:
-      | "key_requests"
-      | "key_tokens"
-      | "account_requests"
-      | "account_tokens"
-      | "key_quota"
-      | "account_quota"
-      | "member_quota"
-      | "app_quota"
-      | "tag_quota"
-      | "organization_quota"
-      | "capacity";
-    requests: number;
-    /**
-     * Unix time in seconds.
-     */
-    last_at: number;
-    /**
-     * Credential with the most refused requests. null: too many credentials at once to tell them apart.
-     */
-    key: string | null;
-    model: string | null;
-  }[];
+  next: string | null;
   /**
-   * Last failed requests, of any time.
+   * Unix seconds. Requests that began later than this have all been read. null on the last page.
    */
-  errors: {
-    id: string;
-    /**
-     * Unix time in seconds.
-     */
-    at: number;
-    model: string;
-    key: string;
-    error_code: string | null;
-  }[];
+  searched_to: number | null;
   /**
-   * Names of the accounts, credentials and apps above by id.
+   * Start of the stored requests in Unix seconds, if the requested time begins earlier.
+   */
+  kept_since?: number;
+  /**
+   * Names of the accounts, credentials and apps above, by id.
    */
   names: {
     [k: string]: string;
   };
 }
-export interface UsageReport {
+export interface RequestOfAnyAccount {
+  object: "request";
+  /**
+   * `x-request-id` of the answer.
+   */
+  id: string;
+  /**
+   * Start of the request in Unix seconds. For a refused request, the time of the refusal.
+   */
+  at: number;
+  operation:
+    | "chat"
+    | "completion"
+    | "embedding"
+    | "response"
+    | "message"
+    | "rerank"
+    | "score"
+    | "moderation"
+    | "decision"
+    | "speech"
+    | "transcription"
+    | "translation"
+    | "image"
+    | "image_edit"
+    | "image_variation"
+    | "tokenize"
+    | "detokenize"
+    | "realtime"
+    | "tool";
+  /**
+   * Requested model, or MCP server and tool (`github/search`). null if the request was refused before its body was read.
+   */
+  model: string | null;
+  /**
+   * Id of the credential: a key, a signed-in member (`mbr_…`) or the grant of an app (`grt_…`).
+   */
+  key: string;
+  /**
+   * Id of the OAuth app. null for none.
+   */
+  app: string | null;
+  /**
+   * null under the same condition as `model`.
+   */
+  stream: boolean | null;
+  /**
+   * Tags of the request. Always empty for a refused request.
+   */
+  tags: string[];
+  /**
+   * `cancelled`: the client disconnected. `interrupted`: the server's process ended first. `refused`: the request got an error before it began, so it is not part of the usage.
+   */
+  outcome: "completed" | "failed" | "cancelled" | "interrupted" | "refused";
+  /**
+   * `code` of the error that ended the request.
+   */
+  error_code: string | null;
+  /**
+   * HTTP status of the error. For a stream that had begun, the status that it would have had.
+   */
+  error_status: number | null;
+  /**
+   * Error message to the client of a refused request, without names that the client made up. Otherwise null.
+   */
+  error_message: string | null;
+  prompt_tokens: number;
+  /**
+   * Prompt tokens read from a cache.
+   */
+  cached_tokens: number;
+  /**
+   * Prompt tokens written to a cache.
+   */
+  cache_write_tokens: number;
+  completion_tokens: number;
+  /**
+   * Reasoning tokens of the answer, as far as the model server reports them.
+   */
+  reasoning_tokens: number;
+  total_tokens: number;
+  /**
+   * True if the tokens are an estimate, because the model server reported none or implausible numbers.
+   */
+  estimated: boolean;
+  /**
+   * True if the reported usage was implausible. If the server reported more tokens than possible, these are the possible maximum. If it reported fewer than it delivered, these are `estimated`.
+   */
+  capped: boolean;
+  /**
+   * True if the answer came from the response cache, without a model.
+   */
+  from_cache: boolean;
+  /**
+   * Cost in USD. null if the model has no price or the request was refused.
+   */
+  cost: number | null;
+  /**
+   * Model server that answered. null if none did.
+   */
+  upstream: string | null;
+  /**
+   * Number of attempts at model servers.
+   */
+  attempts: number;
+  /**
+   * Milliseconds in the queue, before the request was sent.
+   */
+  queue_ms: number;
+  /**
+   * Milliseconds from the request to the first chunk of its answer. null if the answer was not streamed or came in one chunk.
+   */
+  first_token_ms: number | null;
+  /**
+   * Total milliseconds until the end.
+   */
+  duration_ms: number;
+  /**
+   * Tokens per second of generation, after the first token. null if too little was streamed.
+   */
+  tokens_per_second: number | null;
+  /**
+   * Id of the account.
+   */
+  account: string;
+  environment: "live" | "test" | "dev";
+}
+export interface AllUsageReport {
   object: "list";
-  data: UsageRow[];
+  data: AllUsageRow[];
   /**
    * Send it as `cursor` to get the next page. null on the last page.
    */
@@ -4894,8 +691,14 @@ export interface UsageReport {
    * Start of the stored hourly sums in Unix seconds, if hours were requested and the requested time begins earlier. Daily sums are stored permanently.
    */
   kept_since?: number;
+  /**
+   * Names of the accounts, organizations, credentials, people and apps above, by id.
+   */
+  names: {
+    [k: string]: string;
+  };
 }
-export interface UsageRow {
+export interface AllUsageRow {
   /**
    * Start of the bucket in Unix seconds.
    */
@@ -4995,1099 +798,30 @@ export interface UsageRow {
       }[];
     } | null;
   } | null;
-}
-export interface Statement {
-  object: "statement";
   /**
-   * Month, such as 2026-09.
+   * Id of the account, if `group_by` has it.
    */
-  month: string;
+  account?: string;
   /**
-   * Unix time in seconds.
+   * Id of the organization that the account belongs to now, if `group_by` has it. null for none.
    */
-  start: number;
+  organization?: string | null;
   /**
-   * End in Unix seconds, not included. A request belongs to the month in which it began.
-   */
-  end: number;
-  time_zone: "UTC";
-  /**
-   * Unix time in seconds.
-   */
-  created_at: number;
-  /**
-   * True if the month has ended. Requests that still run then are added when they end.
-   */
-  is_over: boolean;
-  /**
-   * URL of this server.
-   */
-  installation: string;
-  environment: "live" | "test" | "dev";
-  currency: "USD";
-  /**
-   * Start of the count of `unpriced_requests`, if the month begins earlier. null: they are counted for the whole month.
-   */
-  unpriced_since: number | null;
-  account: {
-    id: string;
-    name: string;
-  };
-  /**
-   * Part of the account's usage that the statement covers, such as a member's own. Empty: all of it.
-   */
-  of: {
-    key?: string | null;
-    key_name?: string | null;
-    person?: string | null;
-    person_name?: string | null;
-    app?: string | null;
-    app_name?: string | null;
-    tag?: string | null;
-  };
-  group_by: ("key" | "person" | "model" | "app" | "tag")[];
-  /**
-   * True if lines overlap, because they are by tag. A request with several tags is in the line of each, but only once in `total`.
-   */
-  overlaps: boolean;
-  /**
-   * The most expensive first, 1000 at most. CSV has all.
-   */
-  lines: StatementLine[];
-  /**
-   * Sum of all lines that are not listed. null: all lines are listed.
-   */
-  others: {
-    requests: number;
-    /**
-     * All input tokens, including cache reads and writes.
-     */
-    prompt_tokens: number;
-    /**
-     * Input tokens read from a cache.
-     */
-    cached_tokens: number;
-    /**
-     * Input tokens written to a cache.
-     */
-    cache_write_tokens: number;
-    /**
-     * All output tokens, including reasoning.
-     */
-    completion_tokens: number;
-    /**
-     * Reasoning tokens of the output, as far as model servers report them.
-     */
-    reasoning_tokens: number;
-    total_tokens: number;
-    /**
-     * Number of failed requests.
-     */
-    errors: number;
-    /**
-     * Number of requests to models without a price. No cost includes them.
-     */
-    unpriced_requests: number;
-    /**
-     * USD with nine decimals. Lines and total add up exactly.
-     */
-    cost: string;
-    /**
-     * Number of these lines. null: too many to tell apart.
-     */
-    lines: number | null;
-  } | null;
-  total: {
-    requests: number;
-    /**
-     * All input tokens, including cache reads and writes.
-     */
-    prompt_tokens: number;
-    /**
-     * Input tokens read from a cache.
-     */
-    cached_tokens: number;
-    /**
-     * Input tokens written to a cache.
-     */
-    cache_write_tokens: number;
-    /**
-     * All output tokens, including reasoning.
-     */
-    completion_tokens: number;
-    /**
-     * Reasoning tokens of the output, as far as model servers report them.
-     */
-    reasoning_tokens: number;
-    total_tokens: number;
-    /**
-     * Number of failed requests.
-     */
-    errors: number;
-    /**
-     * Number of requests to models without a price. No cost includes them.
-     */
-    unpriced_requests: number;
-    /**
-     * USD with nine decimals. Lines and total add up exactly.
-     */
-    cost: string;
-  };
-}
-export interface StatementLine {
-  /**
-   * Id of the credential, as in the usage by key, if `group_by` has it.
-   */
-  key?: string | null;
-  /**
-   * Name of the credential. null if the caller may not see it.
-   */
-  key_name?: string | null;
-  /**
-   * Id of the person. null for usage of the account's own keys.
+   * Id of the person that the credential belongs to, if `group_by` has it. null for none.
    */
   person?: string | null;
-  person_name?: string | null;
-  model?: string | null;
   /**
-   * Id of the OAuth app. null for none.
+   * Model server that answered, if `group_by` has it. null: none did.
    */
-  app?: string | null;
-  app_name?: string | null;
+  upstream?: string | null;
   /**
-   * null: requests without tags.
+   * Model server that answered and the requested model, as `upstream/model`, if `group_by` has it. null: none did.
    */
-  tag?: string | null;
-  requests: number;
+  deployment?: string | null;
   /**
-   * All input tokens, including cache reads and writes.
+   * Present if `group_by` has it.
    */
-  prompt_tokens: number;
-  /**
-   * Input tokens read from a cache.
-   */
-  cached_tokens: number;
-  /**
-   * Input tokens written to a cache.
-   */
-  cache_write_tokens: number;
-  /**
-   * All output tokens, including reasoning.
-   */
-  completion_tokens: number;
-  /**
-   * Reasoning tokens of the output, as far as model servers report them.
-   */
-  reasoning_tokens: number;
-  total_tokens: number;
-  /**
-   * Number of failed requests.
-   */
-  errors: number;
-  /**
-   * Number of requests to models without a price. No cost includes them.
-   */
-  unpriced_requests: number;
-  /**
-   * USD with nine decimals. Lines and total add up exactly.
-   */
-  cost: string;
-}
-export interface StatementOfAccounts {
-  object: "statement";
-  /**
-   * Month, such as 2026-09.
-   */
-  month: string;
-  /**
-   * Unix time in seconds.
-   */
-  start: number;
-  /**
-   * End in Unix seconds, not included. A request belongs to the month in which it began.
-   */
-  end: number;
-  time_zone: "UTC";
-  /**
-   * Unix time in seconds.
-   */
-  created_at: number;
-  /**
-   * True if the month has ended. Requests that still run then are added when they end.
-   */
-  is_over: boolean;
-  /**
-   * URL of this server.
-   */
-  installation: string;
-  environment: "live" | "test" | "dev";
-  currency: "USD";
-  /**
-   * Start of the count of `unpriced_requests`, if the month begins earlier. null: they are counted for the whole month.
-   */
-  unpriced_since: number | null;
-  /**
-   * Accounts with usage, in the order of their creation.
-   */
-  lines: {
-    account: string;
-    account_name: string;
-    requests: number;
-    /**
-     * All input tokens, including cache reads and writes.
-     */
-    prompt_tokens: number;
-    /**
-     * Input tokens read from a cache.
-     */
-    cached_tokens: number;
-    /**
-     * Input tokens written to a cache.
-     */
-    cache_write_tokens: number;
-    /**
-     * All output tokens, including reasoning.
-     */
-    completion_tokens: number;
-    /**
-     * Reasoning tokens of the output, as far as model servers report them.
-     */
-    reasoning_tokens: number;
-    total_tokens: number;
-    /**
-     * Number of failed requests.
-     */
-    errors: number;
-    /**
-     * Number of requests to models without a price. No cost includes them.
-     */
-    unpriced_requests: number;
-    /**
-     * USD with nine decimals. Lines and total add up exactly.
-     */
-    cost: string;
-  }[];
-  /**
-   * Covers the accounts of this organization. null: all accounts of the server.
-   */
-  organization: {
-    id: string;
-    name: string;
-  } | null;
-  total: {
-    requests: number;
-    /**
-     * All input tokens, including cache reads and writes.
-     */
-    prompt_tokens: number;
-    /**
-     * Input tokens read from a cache.
-     */
-    cached_tokens: number;
-    /**
-     * Input tokens written to a cache.
-     */
-    cache_write_tokens: number;
-    /**
-     * All output tokens, including reasoning.
-     */
-    completion_tokens: number;
-    /**
-     * Reasoning tokens of the output, as far as model servers report them.
-     */
-    reasoning_tokens: number;
-    total_tokens: number;
-    /**
-     * Number of failed requests.
-     */
-    errors: number;
-    /**
-     * Number of requests to models without a price. No cost includes them.
-     */
-    unpriced_requests: number;
-    /**
-     * USD with nine decimals. Lines and total add up exactly.
-     */
-    cost: string;
-  };
-}
-export interface RefusalList {
-  object: "list";
-  data: Refusal[];
-}
-export interface Refusal {
-  object: "refusal";
-  /**
-   * Start of the hour in Unix seconds.
-   */
-  start: number;
-  /**
-   * Id of the credential, as in the usage by key. null together with `model`: too many at once to tell them apart.
-   */
-  key: string | null;
-  /**
-   * Id of the OAuth app. null for none.
-   */
-  app: string | null;
-  model: string | null;
-  /**
-   * Reached limit: a rate limit of requests or tokens or a monthly quota, with its owner. `capacity`: no model server had a free slot in time.
-   */
-  reason:
-    | "key_requests"
-    | "key_tokens"
-    | "account_requests"
-    | "account_tokens"
-    | "key_quota"
-    | "account_quota"
-    | "member_quota"
-    | "app_quota"
-    | "tag_quota"
-    | "organization_quota"
-    | "capacity";
-  requests: number;
-  /**
-   * Time of the last refusal in Unix seconds.
-   */
-  last_at: number;
-}
-export interface RequestList {
-  object: "list";
-  data: Request[];
-  /**
-   * Send it as `cursor` to get the next page. null on the last page. Earlier pages may be empty.
-   */
-  next: string | null;
-  /**
-   * Unix seconds. Requests that began later than this have all been read. null on the last page.
-   */
-  searched_to: number | null;
-  /**
-   * Start of the stored requests in Unix seconds, if the requested time begins earlier.
-   */
-  kept_since?: number;
-}
-export interface Request {
-  object: "request";
-  /**
-   * `x-request-id` of the answer.
-   */
-  id: string;
-  /**
-   * Start of the request in Unix seconds. For a refused request, the time of the refusal.
-   */
-  at: number;
-  operation:
-    | "chat"
-    | "completion"
-    | "embedding"
-    | "response"
-    | "message"
-    | "rerank"
-    | "score"
-    | "moderation"
-    | "decision"
-    | "speech"
-    | "transcription"
-    | "translation"
-    | "image"
-    | "image_edit"
-    | "image_variation"
-    | "tokenize"
-    | "detokenize"
-    | "realtime"
-    | "tool";
-  /**
-   * Requested model, or MCP server and tool (`github/search`). null if the request was refused before its body was read.
-   */
-  model: string | null;
-  /**
-   * Id of the credential: a key, a signed-in member (`mbr_…`) or the grant of an app (`grt_…`).
-   */
-  key: string;
-  /**
-   * Id of the OAuth app. null for none.
-   */
-  app: string | null;
-  /**
-   * null under the same condition as `model`.
-   */
-  stream: boolean | null;
-  /**
-   * Tags of the request. Always empty for a refused request.
-   */
-  tags: string[];
-  /**
-   * `cancelled`: the client disconnected. `interrupted`: the server's process ended first. `refused`: the request got an error before it began, so it is not part of the usage.
-   */
-  outcome: "completed" | "failed" | "cancelled" | "interrupted" | "refused";
-  /**
-   * `code` of the error that ended the request.
-   */
-  error_code: string | null;
-  /**
-   * HTTP status of the error. For a stream that had begun, the status that it would have had.
-   */
-  error_status: number | null;
-  /**
-   * Error message to the client of a refused request, without names that the client made up. Otherwise null.
-   */
-  error_message: string | null;
-  prompt_tokens: number;
-  /**
-   * Prompt tokens read from a cache.
-   */
-  cached_tokens: number;
-  /**
-   * Prompt tokens written to a cache.
-   */
-  cache_write_tokens: number;
-  completion_tokens: number;
-  /**
-   * Reasoning tokens of the answer, as far as the model server reports them.
-   */
-  reasoning_tokens: number;
-  total_tokens: number;
-  /**
-   * True if the tokens are an estimate, because the model server reported none or implausible numbers.
-   */
-  estimated: boolean;
-  /**
-   * True if the reported usage was implausible. If the server reported more tokens than possible, these are the possible maximum. If it reported fewer than it delivered, these are `estimated`.
-   */
-  capped: boolean;
-  /**
-   * True if the answer came from the response cache, without a model.
-   */
-  from_cache: boolean;
-  /**
-   * Cost in USD. null if the model has no price or the request was refused.
-   */
-  cost: number | null;
-  /**
-   * Model server that answered. null if none did.
-   */
-  upstream: string | null;
-  /**
-   * Number of attempts at model servers.
-   */
-  attempts: number;
-  /**
-   * Milliseconds in the queue, before the request was sent.
-   */
-  queue_ms: number;
-  /**
-   * Milliseconds from the request to the first chunk of its answer. null if the answer was not streamed or came in one chunk.
-   */
-  first_token_ms: number | null;
-  /**
-   * Total milliseconds until the end.
-   */
-  duration_ms: number;
-  /**
-   * Tokens per second of generation, after the first token. null if too little was streamed.
-   */
-  tokens_per_second: number | null;
-}
-export interface RequestDetail {
-  object: "request";
-  /**
-   * `x-request-id` of the answer.
-   */
-  id: string;
-  /**
-   * Start of the request in Unix seconds. For a refused request, the time of the refusal.
-   */
-  at: number;
-  operation:
-    | "chat"
-    | "completion"
-    | "embedding"
-    | "response"
-    | "message"
-    | "rerank"
-    | "score"
-    | "moderation"
-    | "decision"
-    | "speech"
-    | "transcription"
-    | "translation"
-    | "image"
-    | "image_edit"
-    | "image_variation"
-    | "tokenize"
-    | "detokenize"
-    | "realtime"
-    | "tool";
-  /**
-   * Requested model, or MCP server and tool (`github/search`). null if the request was refused before its body was read.
-   */
-  model: string | null;
-  /**
-   * Id of the credential: a key, a signed-in member (`mbr_…`) or the grant of an app (`grt_…`).
-   */
-  key: string;
-  /**
-   * Id of the OAuth app. null for none.
-   */
-  app: string | null;
-  /**
-   * null under the same condition as `model`.
-   */
-  stream: boolean | null;
-  /**
-   * Tags of the request. Always empty for a refused request.
-   */
-  tags: string[];
-  /**
-   * `cancelled`: the client disconnected. `interrupted`: the server's process ended first. `refused`: the request got an error before it began, so it is not part of the usage.
-   */
-  outcome: "completed" | "failed" | "cancelled" | "interrupted" | "refused";
-  /**
-   * `code` of the error that ended the request.
-   */
-  error_code: string | null;
-  /**
-   * HTTP status of the error. For a stream that had begun, the status that it would have had.
-   */
-  error_status: number | null;
-  /**
-   * Error message to the client of a refused request, without names that the client made up. Otherwise null.
-   */
-  error_message: string | null;
-  prompt_tokens: number;
-  /**
-   * Prompt tokens read from a cache.
-   */
-  cached_tokens: number;
-  /**
-   * Prompt tokens written to a cache.
-   */
-  cache_write_tokens: number;
-  completion_tokens: number;
-  /**
-   * Reasoning tokens of the answer, as far as the model server reports them.
-   */
-  reasoning_tokens: number;
-  total_tokens: number;
-  /**
-   * True if the tokens are an estimate, because the model server reported none or implausible numbers.
-   */
-  estimated: boolean;
-  /**
-   * True if the reported usage was implausible. If the server reported more tokens than possible, these are the possible maximum. If it reported fewer than it delivered, these are `estimated`.
-   */
-  capped: boolean;
-  /**
-   * True if the answer came from the response cache, without a model.
-   */
-  from_cache: boolean;
-  /**
-   * Cost in USD. null if the model has no price or the request was refused.
-   */
-  cost: number | null;
-  /**
-   * Model server that answered. null if none did.
-   */
-  upstream: string | null;
-  /**
-   * Number of attempts at model servers.
-   */
-  attempts: number;
-  /**
-   * Milliseconds in the queue, before the request was sent.
-   */
-  queue_ms: number;
-  /**
-   * Milliseconds from the request to the first chunk of its answer. null if the answer was not streamed or came in one chunk.
-   */
-  first_token_ms: number | null;
-  /**
-   * Total milliseconds until the end.
-   */
-  duration_ms: number;
-  /**
-   * Tokens per second of generation, after the first token. null if too little was streamed.
-   */
-  tokens_per_second: number | null;
-  /**
-   * Further usage that only some model servers report, and the bytes of a tool call. null if there is none.
-   */
-  usage_details: UsageDetails | null;
-  /**
-   * Attempts, oldest first. Empty if no model server was asked, and for failed requests from before trails existed. Of very many steps, the first and the last are stored, and the last has the number of omitted steps.
-   */
-  trail: RequestStep[];
-  /**
-   * Id of the stored chat completion of the request. null if none is stored or the caller may not read it.
-   */
-  chat: string | null;
-  /**
-   * Content of a tool call, if `tools.record` stores it. null if none is stored or the caller may not read it.
-   */
-  tool_content: {
-    /**
-     * Arguments of the tool as JSON, cut if they are long.
-     */
-    arguments: string;
-    /**
-     * Result of the tool as JSON, cut if it is long.
-     */
-    result: string;
-  } | null;
-}
-export interface UsageDetails {
-  /**
-   * Tokens written to a cache for an hour.
-   */
-  cache_write_1h_tokens?: number;
-  input_audio_tokens?: number;
-  input_image_tokens?: number;
-  output_audio_tokens?: number;
-  output_image_tokens?: number;
-  /**
-   * Number of searches that the model server ran.
-   */
-  searches?: number;
-  /**
-   * Number of documents ranked or compared.
-   */
-  documents?: number;
-  /**
-   * Search units that the vendor bills for them.
-   */
-  search_units?: number;
-  /**
-   * Number of characters spoken.
-   */
-  characters?: number;
-  /**
-   * Whole seconds of audio input.
-   */
-  seconds?: number;
-  /**
-   * Number of generated images.
-   */
-  images?: number;
-  /**
-   * Bytes of the tool's arguments as JSON.
-   */
-  bytes_in?: number;
-  /**
-   * Bytes of the tool's result as JSON.
-   */
-  bytes_out?: number;
-  /**
-   * 1 if the tool marked its result as an error.
-   */
-  tool_errors?: number;
-  /**
-   * 1 if the answer came from the response cache. The tokens are those of the original answer.
-   */
-  replayed?: number;
-  /**
-   * Tier, speed and region that the server reported.
-   */
-  served?: string[];
-  /**
-   * USD that the vendor reports to charge the operator. Only for operators.
-   */
-  billed?: number;
-}
-export interface RequestStep {
-  /**
-   * Number of the model server within this trail, from 1. null if the step concerns no server.
-   */
-  server: number | null;
-  /**
-   * Tried model: the requested one or a fallback.
-   */
-  model: string;
-  /**
-   * `answered`: the server accepted the request. `refused`: it answered with an error. `timed_out`: it did not answer in time. `unreachable`: the connection failed. `broke_off`: the answer ended early or was unreadable. `no_room`: the server accepted the request, but the gateway or its node had no memory for more of the answer. `cancelled`: the client disconnected or the server stopped. `queue_full` and `queue_timeout`: no slot was free, so no server was asked. `resting`: not asked, after failures. `away`: not asked, because it is not connected or draining. `not_retried`: not asked, because too many requests for the model are retries already. `overflowed`: the model's overflow policy chose a server that normally comes last. `masked`, `blocked` and `noted`: a guardrail found something in the request or the answer. `over_quota`: not asked, because it costs more than the rest of a quota.
-   */
-  result:
-    | "answered"
-    | "refused"
-    | "timed_out"
-    | "unreachable"
-    | "broke_off"
-    | "no_room"
-    | "cancelled"
-    | "queue_full"
-    | "queue_timeout"
-    | "resting"
-    | "away"
-    | "not_retried"
-    | "overflowed"
-    | "masked"
-    | "blocked"
-    | "noted"
-    | "over_quota";
-  /**
-   * HTTP status of the server's answer, if it was an error.
-   */
-  status: number | null;
-  /**
-   * Milliseconds from the start of the request.
-   */
-  started_ms: number;
-  /**
-   * Milliseconds that the step took.
-   */
-  duration_ms: number;
-  /**
-   * Name of the model server. Only for operators, otherwise null.
-   */
-  upstream: string | null;
-  /**
-   * Id of the model at the server. Only for operators, otherwise null.
-   */
-  upstream_model: string | null;
-  /**
-   * Shortened error message of the server, or description of the fault, without credentials and without parts of the request. Only for operators, otherwise null.
-   */
-  reason: string | null;
-  /**
-   * Number of steps before this one that were not stored, because there were very many or the server's disk was full. Otherwise 0.
-   */
-  left_out: number;
-}
-export interface Limits {
-  object: "limits";
-  /**
-   * Environment of the credential.
-   */
-  environment: "live" | "test" | "dev";
-  rate: {
-    /**
-     * The tightest limit that applies to this credential, including the key's own. null: no limit.
-     */
-    requests: {
-      limit: number;
-      remaining: number;
-      /**
-       * Seconds until the full limit is available again.
-       */
-      reset_seconds: number;
-    } | null;
-    /**
-     * The tightest limit that applies to this credential, including the key's own. null: no limit.
-     */
-    tokens: {
-      limit: number;
-      remaining: number;
-      /**
-       * Seconds until the full limit is available again.
-       */
-      reset_seconds: number;
-    } | null;
-  };
-  /**
-   * Quotas that apply to this credential: the account's, the key's, and those of its creators. Monthly quotas come first.
-   */
-  quotas: {
-    /**
-     * Name of the quota. A quota for one tag is a `tag_quota`, whatever its owner is.
-     */
-    reason: "account_quota" | "key_quota" | "member_quota" | "app_quota" | "tag_quota" | "organization_quota";
-    /**
-     * Owner of the quota. For a key it can also be a key that created it, for a login the member. The quota of an organization counts all of its accounts.
-     */
-    owner: "account" | "key" | "member" | "app" | "organization";
-    owner_id: string;
-    /**
-     * Unit of the amount. `usd` is counted by the prices of the models.
-     */
-    unit: "requests" | "tokens" | "usd";
-    /**
-     * Amount: a whole number of requests or tokens, or a number of USD.
-     */
-    amount: number;
-    /**
-     * Usage in this window, without running requests.
-     */
-    used: number;
-    /**
-     * Rest of `amount`. 0 if more was used.
-     */
-    left: number;
-    /**
-     * Length of the window: a named span, or seconds.
-     */
-    per: ("hour" | "5h" | "day" | "week" | "month") | number;
-    /**
-     * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
-     */
-    window: "calendar" | "rolling";
-    /**
-     * null: all models.
-     */
-    models: string[] | null;
-    /**
-     * null: requests with any tags.
-     */
-    tag: string | null;
-    /**
-     * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
-     */
-    hard_stop: boolean;
-    /**
-     * null: the window begins with the next use.
-     */
-    starts_at: number | null;
-    resets_at: number | null;
-    /**
-     * People who can raise the quota, such as `an owner or admin of the account`.
-     */
-    ask: string;
-  }[];
-}
-export interface TierOverviewList {
-  object: "list";
-  data: TierOverview[];
-}
-export interface TierOverview {
-  object: "tier";
-  name: string;
-  /**
-   * null: no limit.
-   */
-  requests_per_minute: number | null;
-  /**
-   * null: no limit.
-   */
-  tokens_per_minute: number | null;
-  /**
-   * null: no limit.
-   */
-  monthly_tokens: number | null;
-  /**
-   * USD; null: no limit.
-   */
-  monthly_spend: number | null;
-  /**
-   * Quotas per window, in addition to the monthly quotas.
-   */
-  quotas: {
-    /**
-     * Unit of the amount. `usd` is counted by the prices of the models.
-     */
-    unit: "requests" | "tokens" | "usd";
-    /**
-     * Amount: a whole number of requests or tokens, or a number of USD.
-     */
-    amount: number;
-    /**
-     * Length of the window: a named span, or seconds.
-     */
-    per: ("hour" | "5h" | "day" | "week" | "month") | number;
-    /**
-     * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
-     */
-    window: "calendar" | "rolling";
-    /**
-     * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
-     *
-     * @minItems 1
-     * @maxItems 32
-     */
-    models?: string[];
-    /**
-     * Count only requests with this tag. Default: all requests.
-     */
-    tag?: string;
-    /**
-     * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
-     */
-    hard_stop?: boolean;
-  }[];
-  /**
-   * Environments in which the limits apply. The other environments have no limits.
-   */
-  environments: ("live" | "test" | "dev")[];
-  /**
-   * Highest priority of requests of its accounts, in all environments.
-   */
-  priority: "low" | "normal" | "high";
-  source: "built-in" | "file" | "database";
-  /**
-   * True if this is the tier of the account.
-   */
-  current: boolean;
-}
-export interface CreateKeyRequest {
-  /**
-   * Purpose of the key, in printable characters.
-   */
-  name: string;
-  scopes?:
-    ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[] | null;
-  expires_at?: number | null;
-  /**
-   * Seconds until the key expires. Alternative to `expires_at`.
-   */
-  expires_in?: number | null;
-  allowed_ips?: string[] | null;
-  rate_limit?: number | null;
-  rate_limit_window?: number | null;
-  monthly_tokens?: number | null;
-  monthly_spend?: number | null;
-  quotas?:
-    | {
-        /**
-         * Unit of the amount. `usd` is counted by the prices of the models.
-         */
-        unit: "requests" | "tokens" | "usd";
-        /**
-         * Amount: a whole number of requests or tokens, or a number of USD.
-         */
-        amount: number;
-        /**
-         * Length of the window: a named span, or seconds.
-         */
-        per: ("hour" | "5h" | "day" | "week" | "month") | number;
-        /**
-         * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
-         */
-        window?: "calendar" | "rolling";
-        /**
-         * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
-         *
-         * @minItems 1
-         * @maxItems 32
-         */
-        models?: string[];
-        /**
-         * Count only requests with this tag. Default: all requests.
-         */
-        tag?: string;
-        /**
-         * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
-         */
-        hard_stop?: boolean;
-      }[]
-    | null;
-  models?: string[] | null;
-  tools?: string[] | null;
-  never_leaves?: boolean | null;
-  /**
-   * Highest priority of requests of the key, and their default. It cannot exceed the priority of the account's tier. null: the tier's priority.
-   */
-  priority?: ("low" | "normal" | "high") | null;
-  response_cache?: ("on" | "off") | null;
-  tags?: string[] | null;
-  note?: string | null;
-}
-export interface CreatedApiKey {
-  object: "api_key";
-  id: string;
-  name: string;
-  prefix: string;
-  /**
-   * The last four characters of the key.
-   */
-  last4: string;
-  environment: "live" | "test" | "dev";
-  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
-  /**
-   * `active`: the key works. `suspended`: it is refused until it, or what it depends on, is resumed. A key ends at the latest when the key that created it ends.
-   */
-  status: "active" | "expired" | "revoked" | "suspended";
-  /**
-   * Id of the key or person that created it. null for keys that neither created, such as the first key.
-   */
-  created_by: string | null;
-  /**
-   * Unix time in seconds.
-   */
-  created_at: number;
-  expires_at: number | null;
-  last_used_at: number | null;
-  /**
-   * Time of revocation. After a rotation it may lie in the future: the key works until then.
-   */
-  revoked_at: number | null;
-  allowed_ips: string[];
-  rate_limit: number | null;
-  rate_limit_window: number | null;
-  monthly_tokens: number | null;
-  monthly_spend: number | null;
-  /**
-   * Quotas per window, in addition to the monthly quotas.
-   */
-  quotas: {
-    /**
-     * Unit of the amount. `usd` is counted by the prices of the models.
-     */
-    unit: "requests" | "tokens" | "usd";
-    /**
-     * Amount: a whole number of requests or tokens, or a number of USD.
-     */
-    amount: number;
-    /**
-     * Length of the window: a named span, or seconds.
-     */
-    per: ("hour" | "5h" | "day" | "week" | "month") | number;
-    /**
-     * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
-     */
-    window: "calendar" | "rolling";
-    /**
-     * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
-     *
-     * @minItems 1
-     * @maxItems 32
-     */
-    models?: string[];
-    /**
-     * Count only requests with this tag. Default: all requests.
-     */
-    tag?: string;
-    /**
-     * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
-     */
-    hard_stop?: boolean;
-  }[];
-  /**
-   * Model ids and patterns that the key may use. null: all models.
-   */
-  models: string[] | null;
-  /**
-   * Allowed tools, as `server` or `server/tool`. null: all tools that are offered.
-   */
-  tools: string[] | null;
-  /**
-   * True if requests of the key go only to the built-in engine and to upstreams and nodes that an operator marked as local.
-   */
-  never_leaves: boolean;
-  /**
-   * Highest priority of requests of the key, and their default. It cannot exceed the priority of the account's tier. null: the tier's priority.
-   */
-  priority: ("low" | "normal" | "high") | null;
-  response_cache: ("on" | "off") | null;
-  tags: string[];
-  note: string | null;
-  /**
-   * The API key. It is shown only in this response and is not stored.
-   */
-  key: string;
-}
-export interface ApiKeyList {
-  object: "list";
-  data: ApiKey[];
-  /**
-   * Id of the first object of the page. null if the page is empty.
-   */
-  first_id: string | null;
-  /**
-   * Id of the last object of the page. Send it as `after` to get the next page.
-   */
-  last_id: string | null;
-  /**
-   * True if more objects follow.
-   */
-  has_more: boolean;
+  outcome?: "completed" | "failed" | "cancelled" | "interrupted";
 }
 export interface ApiKey {
   object: "api_key";
@@ -6328,800 +1062,9 @@ export interface ApiKeyDetails {
     ask: string;
   }[];
 }
-/**
- * Omitted members keep their values. null clears a value.
- */
-export interface UpdateKeyRequest {
-  /**
-   * Purpose of the key, in printable characters.
-   */
-  name?: string;
-  /**
-   * Scopes of the key. Default: those of `chat:read chat:write models:read` that its creator has.
-   *
-   * @minItems 1
-   * @maxItems 20
-   */
-  scopes?: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
-  expires_at?: number | null;
-  allowed_ips?: string[] | null;
-  rate_limit?: number | null;
-  rate_limit_window?: number | null;
-  monthly_tokens?: number | null;
-  monthly_spend?: number | null;
-  quotas?:
-    | {
-        /**
-         * Unit of the amount. `usd` is counted by the prices of the models.
-         */
-        unit: "requests" | "tokens" | "usd";
-        /**
-         * Amount: a whole number of requests or tokens, or a number of USD.
-         */
-        amount: number;
-        /**
-         * Length of the window: a named span, or seconds.
-         */
-        per: ("hour" | "5h" | "day" | "week" | "month") | number;
-        /**
-         * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
-         */
-        window?: "calendar" | "rolling";
-        /**
-         * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
-         *
-         * @minItems 1
-         * @maxItems 32
-         */
-        models?: string[];
-        /**
-         * Count only requests with this tag. Default: all requests.
-         */
-        tag?: string;
-        /**
-         * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
-         */
-        hard_stop?: boolean;
-      }[]
-    | null;
-  models?: string[] | null;
-  tools?: string[] | null;
-  /**
-   * True if requests of the key go only to the built-in engine and to upstreams and nodes that an operator marked as local.
-   */
-  never_leaves?: boolean;
-  /**
-   * Highest priority of requests of the key, and their default. It cannot exceed the priority of the account's tier. null: the tier's priority.
-   */
-  priority?: ("low" | "normal" | "high") | null;
-  response_cache?: ("on" | "off") | null;
-  tags?: string[] | null;
-  note?: string | null;
-}
-export interface RotateKeyRequest {
-  /**
-   * Seconds for which the old key still works. 0: it stops immediately. Default: 86400.
-   */
-  overlap_seconds?: number | null;
-}
-export interface RotatedApiKey {
-  object: "api_key";
-  id: string;
-  name: string;
-  prefix: string;
-  /**
-   * The last four characters of the key.
-   */
-  last4: string;
-  environment: "live" | "test" | "dev";
-  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
-  /**
-   * `active`: the key works. `suspended`: it is refused until it, or what it depends on, is resumed. A key ends at the latest when the key that created it ends.
-   */
-  status: "active" | "expired" | "revoked" | "suspended";
-  /**
-   * Id of the key or person that created it. null for keys that neither created, such as the first key.
-   */
-  created_by: string | null;
-  /**
-   * Unix time in seconds.
-   */
-  created_at: number;
-  expires_at: number | null;
-  last_used_at: number | null;
-  /**
-   * Time of revocation. After a rotation it may lie in the future: the key works until then.
-   */
-  revoked_at: number | null;
-  allowed_ips: string[];
-  rate_limit: number | null;
-  rate_limit_window: number | null;
-  monthly_tokens: number | null;
-  monthly_spend: number | null;
-  /**
-   * Quotas per window, in addition to the monthly quotas.
-   */
-  quotas: {
-    /**
-     * Unit of the amount. `usd` is counted by the prices of the models.
-     */
-    unit: "requests" | "tokens" | "usd";
-    /**
-     * Amount: a whole number of requests or tokens, or a number of USD.
-     */
-    amount: number;
-    /**
-     * Length of the window: a named span, or seconds.
-     */
-    per: ("hour" | "5h" | "day" | "week" | "month") | number;
-    /**
-     * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
-     */
-    window: "calendar" | "rolling";
-    /**
-     * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
-     *
-     * @minItems 1
-     * @maxItems 32
-     */
-    models?: string[];
-    /**
-     * Count only requests with this tag. Default: all requests.
-     */
-    tag?: string;
-    /**
-     * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
-     */
-    hard_stop?: boolean;
-  }[];
-  /**
-   * Model ids and patterns that the key may use. null: all models.
-   */
-  models: string[] | null;
-  /**
-   * Allowed tools, as `server` or `server/tool`. null: all tools that are offered.
-   */
-  tools: string[] | null;
-  /**
-   * True if requests of the key go only to the built-in engine and to upstreams and nodes that an operator marked as local.
-   */
-  never_leaves: boolean;
-  /**
-   * Highest priority of requests of the key, and their default. It cannot exceed the priority of the account's tier. null: the tier's priority.
-   */
-  priority: ("low" | "normal" | "high") | null;
-  response_cache: ("on" | "off") | null;
-  tags: string[];
-  note: string | null;
-  /**
-   * The API key. It is shown only in this response and is not stored.
-   */
-  key: string;
-  /**
-   * Id of the rotated key.
-   */
-  replaces: string;
-}
-export interface RevokeKeysRequest {
-  /**
-   * Id of the person or key that made the keys.
-   */
-  made_by: string;
-}
-export interface RevokedKeys {
-  object: "api_key.revoked";
-  made_by: string;
-  /**
-   * Ids of the keys that this request ended.
-   */
-  revoked: string[];
-  /**
-   * Ids of keys that the caller may not revoke, such as an operator's, and the key in the request.
-   */
-  kept: string[];
-}
-export interface RotationOfKey {
-  object: "key_rotation";
-  /**
-   * Days from the creation of a key until its rotation. null: never.
-   */
-  every_days: number | null;
-  /**
-   * Seconds from then on for which the old key still works.
-   */
-  overlap_seconds: number | null;
-  /**
-   * `account`: the schedule of the account applies.
-   */
-  set_for: ("key" | "account") | null;
-  /**
-   * Unix time of the next rotation. null: none, or the key is ending.
-   */
-  next_at: number | null;
-  /**
-   * True if the successor can be fetched with `POST /v1/keys/{id}/rotate`.
-   */
-  is_due: boolean;
-}
-export interface KeyRotationRequest {
-  /**
-   * Days from the creation of a key until its rotation is due.
-   */
-  every_days: number;
-  /**
-   * Seconds from then on for which the old key still works. Default: 86400.
-   */
-  overlap_seconds?: number | null;
-}
-export interface KeyRotation {
-  object: "key_rotation";
-  /**
-   * Days from the creation of a key until its rotation. null: never.
-   */
-  every_days: number | null;
-  /**
-   * Seconds from then on for which the old key still works.
-   */
-  overlap_seconds: number | null;
-}
-export interface CreateWebhookRequest {
-  /**
-   * URL that receives the events: https, on the public internet, without credentials. Operators' webhooks may also use the hosts and networks of `webhook_networks`, over http as well.
-   */
-  url: string;
-  format?: ("standard" | "slack" | "teams" | "pagerduty" | "alertmanager") | null;
-  routing_key?: string | null;
-  description?: string | null;
-  events?:
-    | (
-        | "quota.threshold"
-        | "key.unused"
-        | "key.expiring"
-        | "key.rotation_due"
-        | "model.shutdown"
-        | "errors.rate"
-        | "upstream.down"
-        | "upstream.up"
-        | "upstream.failing"
-        | "upstream.recovered"
-        | "node.away"
-        | "node.back"
-        | "tool.changed"
-        | "limit.requested"
-        | "limit.decided"
-        | "webhook.test"
-      )[]
-    | null;
-}
-export interface WebhookWithSecret {
-  object: "webhook";
-  id: string;
-  url: string;
-  /**
-   * Body that the receiver gets: `standard` (Standard Webhooks), `slack`, `teams` (a workflow of Microsoft Teams), `pagerduty` (Events API v2) or `alertmanager` (API v2). It cannot be changed.
-   */
-  format: "standard" | "slack" | "teams" | "pagerduty" | "alertmanager";
-  description: string;
-  /**
-   * Empty: all.
-   */
-  events: (
-    | "quota.threshold"
-    | "key.unused"
-    | "key.expiring"
-    | "key.rotation_due"
-    | "model.shutdown"
-    | "errors.rate"
-    | "upstream.down"
-    | "upstream.up"
-    | "upstream.failing"
-    | "upstream.recovered"
-    | "node.away"
-    | "node.back"
-    | "tool.changed"
-    | "limit.requested"
-    | "limit.decided"
-    | "webhook.test"
-  )[];
-  /**
-   * Account whose events the webhook receives. null: operators' events.
-   */
-  environment: ("live" | "test" | "dev") | null;
-  enabled: boolean;
-  /**
-   * `gone`: the receiver answered 410, so nothing is sent until the webhook is enabled again.
-   */
-  disabled_reason: "gone" | null;
-  /**
-   * Secrets that sign, newest last.
-   */
-  secrets: WebhookSecret[];
-  /**
-   * Id of the person or key that created the webhook.
-   */
-  created_by: string | null;
-  /**
-   * Unix time in seconds.
-   */
-  created_at: number;
-  /**
-   * Secret to verify signatures, `whsec_…`; for the format `pagerduty`, the routing key. It is shown only in this response.
-   */
-  secret: string;
-}
-export interface WebhookSecret {
-  last4: string;
-  /**
-   * Time until which the secret signs, after a rotation.
-   */
-  expires_at: number | null;
-}
-export interface WebhookList {
+export interface ApiKeyList {
   object: "list";
-  data: Webhook[];
-}
-export interface Webhook {
-  object: "webhook";
-  id: string;
-  url: string;
-  /**
-   * Body that the receiver gets: `standard` (Standard Webhooks), `slack`, `teams` (a workflow of Microsoft Teams), `pagerduty` (Events API v2) or `alertmanager` (API v2). It cannot be changed.
-   */
-  format: "standard" | "slack" | "teams" | "pagerduty" | "alertmanager";
-  description: string;
-  /**
-   * Empty: all.
-   */
-  events: (
-    | "quota.threshold"
-    | "key.unused"
-    | "key.expiring"
-    | "key.rotation_due"
-    | "model.shutdown"
-    | "errors.rate"
-    | "upstream.down"
-    | "upstream.up"
-    | "upstream.failing"
-    | "upstream.recovered"
-    | "node.away"
-    | "node.back"
-    | "tool.changed"
-    | "limit.requested"
-    | "limit.decided"
-    | "webhook.test"
-  )[];
-  /**
-   * Account whose events the webhook receives. null: operators' events.
-   */
-  environment: ("live" | "test" | "dev") | null;
-  enabled: boolean;
-  /**
-   * `gone`: the receiver answered 410, so nothing is sent until the webhook is enabled again.
-   */
-  disabled_reason: "gone" | null;
-  /**
-   * Secrets that sign, newest last.
-   */
-  secrets: WebhookSecret[];
-  /**
-   * Id of the person or key that created the webhook.
-   */
-  created_by: string | null;
-  /**
-   * Unix time in seconds.
-   */
-  created_at: number;
-}
-/**
- * Omitted members keep their values. null clears a value.
- */
-export interface UpdateWebhookRequest {
-  /**
-   * URL that receives the events: https, on the public internet, without credentials. Operators' webhooks may also use the hosts and networks of `webhook_networks`, over http as well.
-   */
-  url?: string;
-  description?: string | null;
-  events?:
-    | (
-        | "quota.threshold"
-        | "key.unused"
-        | "key.expiring"
-        | "key.rotation_due"
-        | "model.shutdown"
-        | "errors.rate"
-        | "upstream.down"
-        | "upstream.up"
-        | "upstream.failing"
-        | "upstream.recovered"
-        | "node.away"
-        | "node.back"
-        | "tool.changed"
-        | "limit.requested"
-        | "limit.decided"
-        | "webhook.test"
-      )[]
-    | null;
-  /**
-   * True if events are delivered. While disabled, pending deliveries fail at their next attempt.
-   */
-  enabled?: boolean;
-}
-export interface DeletedWebhook {
-  object: "webhook";
-  id: string;
-  deleted: true;
-}
-export interface RotateWebhookSecretRequest {
-  /**
-   * Seconds for which every delivery is also signed with the old secret. 0: not at all. Default: 86400. Not for the format `pagerduty`.
-   */
-  overlap_seconds?: number | null;
-  routing_key?: string | null;
-}
-export interface WebhookTest {
-  object: "webhook_test";
-  /**
-   * `event_id` of the delivery, which shows the result.
-   */
-  event_id: string;
-}
-export interface WebhookDeliveryList {
-  object: "list";
-  data: WebhookDelivery[];
-  /**
-   * Id of the first object of the page. null if the page is empty.
-   */
-  first_id: string | null;
-  /**
-   * Id of the last object of the page. Send it as `after` to get the next page.
-   */
-  last_id: string | null;
-  /**
-   * True if more objects follow.
-   */
-  has_more: boolean;
-}
-export interface WebhookDelivery {
-  object: "webhook_delivery";
-  id: string;
-  /**
-   * `webhook-id` of all attempts.
-   */
-  event_id: string;
-  type:
-    | "quota.threshold"
-    | "key.unused"
-    | "key.expiring"
-    | "key.rotation_due"
-    | "model.shutdown"
-    | "errors.rate"
-    | "upstream.down"
-    | "upstream.up"
-    | "upstream.failing"
-    | "upstream.recovered"
-    | "node.away"
-    | "node.back"
-    | "tool.changed"
-    | "limit.requested"
-    | "limit.decided"
-    | "webhook.test";
-  /**
-   * `failed`: the delivery is not tried again.
-   */
-  state: "pending" | "delivered" | "failed";
-  attempts: WebhookAttempt[];
-  /**
-   * Unix time in seconds.
-   */
-  created_at: number;
-  next_attempt_at: number | null;
-  ended_at: number | null;
-}
-export interface WebhookAttempt {
-  /**
-   * Unix time in seconds.
-   */
-  at: number;
-  /**
-   * HTTP status of the answer. null: no answer.
-   */
-  status: number | null;
-  /**
-   * Reason for a missing answer: `timeout`, `not_connected`, `broke_off`, `no_http`, `name_not_found`, `address_not_public`, `not_https`, `disabled` and the like.
-   */
-  error: string | null;
-  duration_ms: number;
-}
-export interface TokenRequest {
-  /**
-   * The API key to exchange.
-   */
-  api_key: string;
-  /**
-   * Lifetime of the token in seconds. Default 3600. Never longer than the key's.
-   */
-  expires_in?: number | null;
-  /**
-   * Scopes of the token, separated by spaces. Each must be a scope of the key. Default: all scopes of the key except `admin:manage`, which must be named.
-   */
-  scope?: string | null;
-}
-export interface AccessToken {
-  /**
-   * A JWT (RFC 9068) to send as `Authorization: Bearer`.
-   */
-  access_token: string;
-  token_type: "Bearer";
-  /**
-   * Lifetime of the token in seconds. Shorter than requested if the key ends sooner.
-   */
-  expires_in: number;
-  /**
-   * Scopes of the token, separated by spaces.
-   */
-  scope: string;
-}
-export interface JsonWebKeySet {
-  keys: {
-    kty: string;
-    crv: string;
-    x: string;
-    y: string;
-    kid: string;
-    use: "sig";
-    alg: "ES256";
-  }[];
-}
-export interface OAuthTokenRequest {
-  /**
-   * The id of the app, unless the `Authorization` header has it.
-   */
-  client_id?: string;
-  /**
-   * The secret of a confidential app that does not use HTTP Basic.
-   */
-  client_secret?: string;
-  grant_type: "authorization_code" | "refresh_token" | "urn:ietf:params:oauth:grant-type:device_code";
-  /**
-   * The authorization code, for `authorization_code`.
-   */
-  code?: string;
-  /**
-   * The `redirect_uri` of the authorization request. Required if that request had one.
-   */
-  redirect_uri?: string;
-  /**
-   * The PKCE verifier that belongs to the `code_challenge` of the authorization request.
-   */
-  code_verifier?: string;
-  /**
-   * The refresh token, for `refresh_token`.
-   */
-  refresh_token?: string;
-  /**
-   * For `refresh_token`: a subset of the scopes for this access token.
-   */
-  scope?: string;
-  /**
-   * The device code, for `urn:ietf:params:oauth:grant-type:device_code`.
-   */
-  device_code?: string;
-  /**
-   * RFC 8707: the resource for which the access token is valid: the base URL of the API, or the URL of `/mcp` or `/mcp/{server}`. May be repeated. At the token endpoint, `resource` narrows what the person allowed.
-   */
-  resource?: string;
-}
-export interface OAuthTokens {
-  /**
-   * A JWT (RFC 9068). Send it as `Authorization: Bearer`.
-   */
-  access_token: string;
-  token_type: "Bearer";
-  /**
-   * Lifetime of the access token in seconds.
-   */
-  expires_in: number;
-  refresh_token: string;
-  /**
-   * The scopes of the access token, separated by spaces.
-   */
-  scope: string;
-}
-export interface OAuthError {
-  /**
-   * An error code of RFC 6749 or RFC 8628.
-   */
-  error: string;
-  error_description: string;
-}
-export interface OAuthDeviceRequest {
-  /**
-   * The id of the app, unless the `Authorization` header has it.
-   */
-  client_id?: string;
-  /**
-   * The secret of a confidential app that does not use HTTP Basic.
-   */
-  client_secret?: string;
-  /**
-   * Scopes, separated by spaces. Default: all scopes of the app.
-   */
-  scope?: string;
-  /**
-   * RFC 8707: the resource for which the access token is valid: the base URL of the API, or the URL of `/mcp` or `/mcp/{server}`. May be repeated. At the token endpoint, `resource` narrows what the person allowed.
-   */
-  resource?: string;
-}
-export interface OAuthDeviceAuthorization {
-  device_code: string;
-  user_code: string;
-  verification_uri: string;
-  verification_uri_complete: string;
-  expires_in: number;
-  interval: number;
-}
-export interface OAuthTokenReference {
-  /**
-   * The id of the app, unless the `Authorization` header has it.
-   */
-  client_id?: string;
-  /**
-   * The secret of a confidential app that does not use HTTP Basic.
-   */
-  client_secret?: string;
-  token: string;
-  /**
-   * Ignored.
-   */
-  token_type_hint?: string;
-}
-export interface OAuthIntrospection {
-  active: boolean;
-  scope?: string;
-  client_id?: string;
-  /**
-   * Id of the person who authorized the app.
-   */
-  sub?: string;
-  iss?: string;
-  exp?: number;
-  iat?: number;
-  token_type?: string;
-  aud?: string | string[];
-  jti?: string;
-}
-export interface OAuthRegistrationRequest {
-  /**
-   * 1 to 20 URIs: https, http on 127.0.0.1, [::1] or localhost (any port), or a private-use scheme of the app.
-   */
-  redirect_uris: string[];
-  /**
-   * Shown to people who are asked to authorize the client. At most 100 characters.
-   */
-  client_name?: string;
-  /**
-   * An https URL, shown beside the name.
-   */
-  client_uri?: string;
-  /**
-   * Must contain `authorization_code`.
-   */
-  grant_types?: string[];
-  /**
-   * Must contain `code`.
-   */
-  response_types?: string[];
-}
-export interface OAuthRegistration {
-  client_id: string;
-  client_id_issued_at: number;
-  client_name?: string;
-  client_uri?: string;
-  redirect_uris: string[];
-  grant_types: string[];
-  response_types: string[];
-  token_endpoint_auth_method: "none";
-  scope: string;
-}
-export interface AuthorizationServerMetadata {
-  issuer: string;
-  authorization_endpoint: string;
-  token_endpoint: string;
-  [k: string]: unknown;
-}
-export interface ProtectedResourceMetadata {
-  resource: string;
-  authorization_servers: string[];
-  [k: string]: unknown;
-}
-export interface CreateAppRequest {
-  /**
-   * Name on the consent page, in printable characters. It must not look like the name of this server.
-   */
-  name: string;
-  homepage_url?: string | null;
-  /**
-   * `confidential`: the app runs on a server and has a secret. `public`: the app runs on users' devices, without a secret. Default `confidential`.
-   */
-  type?: ("confidential" | "public") | null;
-  redirect_uris?: string[] | null;
-  /**
-   * Scopes that the app may request. Default: `chat:write models:read`.
-   */
-  scopes?: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use")[] | null;
-  tools?: string[] | null;
-  require_pkce?: boolean | null;
-}
-/**
- * The app, with `client_secret` if it is confidential.
- */
-export interface CreatedApp {
-  object: "app";
-  id: string;
-  /**
-   * Same as `id`, with OAuth's name.
-   */
-  client_id: string;
-  name: string;
-  homepage_url: string | null;
-  type: "confidential" | "public";
-  redirect_uris: string[];
-  /**
-   * Scopes that the app may request.
-   */
-  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
-  /**
-   * Allowed tools, as `server` or `server/tool`. null: all tools that are offered.
-   */
-  tools: string[] | null;
-  /**
-   * While an app is suspended, its tokens are refused.
-   */
-  status: "active" | "suspended";
-  /**
-   * Environment of the app's access tokens.
-   */
-  environment: "live" | "test" | "dev";
-  require_pkce: boolean;
-  /**
-   * Name of the account, shown on the consent page.
-   */
-  publisher: string;
-  /**
-   * Id of the person or key that registered the app.
-   */
-  created_by: string | null;
-  /**
-   * Unix time in seconds.
-   */
-  created_at: number;
-  /**
-   * Valid secrets, oldest first, at most two. Empty for a public app.
-   */
-  secrets: AppSecret[];
-  /**
-   * The client secret. It is shown only in this response and is not stored.
-   */
-  client_secret?: string;
-}
-export interface AppSecret {
-  id: string;
-  /**
-   * The last four characters of the secret.
-   */
-  last4: string;
-  /**
-   * Unix time in seconds.
-   */
-  created_at: number;
-  /**
-   * Time after which the secret stops working, after a rotation.
-   */
-  expires_at: number | null;
-}
-export interface AppList {
-  object: "list";
-  data: App[];
+  data: ApiKey[];
   /**
    * Id of the first object of the page. null if the page is empty.
    */
@@ -7180,97 +1123,24 @@ export interface App {
    */
   secrets: AppSecret[];
 }
-/**
- * Omitted members keep their values. null clears a value.
- */
-export interface UpdateAppRequest {
-  /**
-   * Name on the consent page, in printable characters. It must not look like the name of this server.
-   */
-  name?: string;
-  homepage_url?: string | null;
-  /**
-   * Redirect URIs, compared byte by byte: https, http on 127.0.0.1, [::1] or localhost (any port), or a private scheme with a dot. May be empty for an app that only uses the device flow.
-   *
-   * @maxItems 20
-   */
-  redirect_uris?: string[];
-  /**
-   * Scopes that the app may request.
-   *
-   * @minItems 1
-   * @maxItems 20
-   */
-  scopes?: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use")[];
-  tools?: string[] | null;
-  /**
-   * True if the app must use PKCE (S256). A public app always must.
-   */
-  require_pkce?: boolean;
-}
-export interface DeletedApp {
-  object: "app";
-  id: string;
-  deleted: true;
-}
-export interface RotateAppSecretRequest {
-  /**
-   * Seconds for which the old secret still works. 0: it stops immediately. Default: 86400.
-   */
-  overlap_seconds?: number | null;
-}
-export interface RotatedApp {
-  object: "app";
+export interface AppSecret {
   id: string;
   /**
-   * Same as `id`, with OAuth's name.
+   * The last four characters of the secret.
    */
-  client_id: string;
-  name: string;
-  homepage_url: string | null;
-  type: "confidential" | "public";
-  redirect_uris: string[];
-  /**
-   * Scopes that the app may request.
-   */
-  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
-  /**
-   * Allowed tools, as `server` or `server/tool`. null: all tools that are offered.
-   */
-  tools: string[] | null;
-  /**
-   * While an app is suspended, its tokens are refused.
-   */
-  status: "active" | "suspended";
-  /**
-   * Environment of the app's access tokens.
-   */
-  environment: "live" | "test" | "dev";
-  require_pkce: boolean;
-  /**
-   * Name of the account, shown on the consent page.
-   */
-  publisher: string;
-  /**
-   * Id of the person or key that registered the app.
-   */
-  created_by: string | null;
+  last4: string;
   /**
    * Unix time in seconds.
    */
   created_at: number;
   /**
-   * Valid secrets, oldest first, at most two. Empty for a public app.
+   * Time after which the secret stops working, after a rotation.
    */
-  secrets: AppSecret[];
-  /**
-   * The client secret. It is shown only in this response and is not stored.
-   */
-  client_secret: string;
+  expires_at: number | null;
 }
-export interface AuthorizationList {
+export interface AppList {
   object: "list";
-  data: Authorization[];
+  data: App[];
   /**
    * Id of the first object of the page. null if the page is empty.
    */
@@ -7283,6 +1153,127 @@ export interface AuthorizationList {
    * True if more objects follow.
    */
   has_more: boolean;
+}
+export interface AuditEvent {
+  object: "audit_event";
+  id: string;
+  /**
+   * Unix time in seconds.
+   */
+  at: number;
+  action:
+    | "key.created"
+    | "key.updated"
+    | "key.revoked"
+    | "key.rotated"
+    | "key.rotation_set"
+    | "key.rotation_due"
+    | "key.suspended"
+    | "key.resumed"
+    | "token.issued"
+    | "credential.refused"
+    | "account.created"
+    | "account.updated"
+    | "organization.created"
+    | "organization.updated"
+    | "organization.deleted"
+    | "organization.account_added"
+    | "organization.account_removed"
+    | "tier.changed"
+    | "tier.deleted"
+    | "tool.decided"
+    | "tool_server.created"
+    | "tool_server.changed"
+    | "tool_server.deleted"
+    | "upstream.created"
+    | "upstream.updated"
+    | "upstream.deleted"
+    | "model.created"
+    | "model.updated"
+    | "model.deleted"
+    | "pulled_model.requested"
+    | "pulled_model.deleted"
+    | "model_process.changed"
+    | "node.joined"
+    | "node.updated"
+    | "node.deleted"
+    | "node.connected"
+    | "node.disconnected"
+    | "node_token.created"
+    | "node_token.deleted"
+    | "replica.updated"
+    | "documents.applied"
+    | "cache.cleared"
+    | "request.viewed"
+    | "signing_key.created"
+    | "signing_key.retired"
+    | "audit.purged"
+    | "person.created"
+    | "person.updated"
+    | "person.deleted"
+    | "person.suspended"
+    | "person.resumed"
+    | "member.added"
+    | "member.updated"
+    | "member.removed"
+    | "limit.requested"
+    | "limit.granted"
+    | "limit.refused"
+    | "invitation.created"
+    | "invitation.deleted"
+    | "setup_link.created"
+    | "password_reset.created"
+    | "password.changed"
+    | "session.started"
+    | "session.ended"
+    | "sign_in.failed"
+    | "passkey.added"
+    | "passkey.removed"
+    | "identity.linked"
+    | "app.created"
+    | "app.updated"
+    | "app.secret_rotated"
+    | "app.suspended"
+    | "app.resumed"
+    | "app.deleted"
+    | "grant.created"
+    | "grant.refreshed"
+    | "grant.replayed"
+    | "grant.limited"
+    | "grant.revoked"
+    | "device.denied"
+    | "device.approved"
+    | "webhook.created"
+    | "webhook.updated"
+    | "webhook.secret_rotated"
+    | "webhook.disabled"
+    | "webhook.deleted"
+    | "tool_connection.created"
+    | "tool_connection.broken"
+    | "tool_connection.deleted";
+  /**
+   * `key`: the API key with this id, or an access token made from it. `person`: a signed-in person. `app`: an OAuth client. `operator`: a user with access to the data directory. `system`: the server itself. `anonymous`: an unknown caller, as at a failed sign-in.
+   */
+  actor: {
+    type: "key" | "person" | "app" | "operator" | "system" | "anonymous";
+    id?: string;
+  };
+  /**
+   * Account that the event concerns. null: none or unknown.
+   */
+  account_id: string | null;
+  /**
+   * Changed object: the id of a key, account, member or similar, or a tier.
+   */
+  target_id: string | null;
+  client_address: string | null;
+  request_id: string | null;
+  /**
+   * Details of the change, or reason of a refusal. Never contains a secret.
+   */
+  detail: {
+    [k: string]: unknown;
+  };
 }
 export interface Authorization {
   object: "authorization";
@@ -7483,129 +1474,9 @@ export interface AuthorizationDetails {
     ask: string;
   }[];
 }
-/**
- * Omitted members keep their values. null clears a value.
- */
-export interface UpdateAuthorizationRequest {
-  quotas?:
-    | {
-        /**
-         * Unit of the amount. `usd` is counted by the prices of the models.
-         */
-        unit: "requests" | "tokens" | "usd";
-        /**
-         * Amount: a whole number of requests or tokens, or a number of USD.
-         */
-        amount: number;
-        /**
-         * Length of the window: a named span, or seconds.
-         */
-        per: ("hour" | "5h" | "day" | "week" | "month") | number;
-        /**
-         * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
-         */
-        window?: "calendar" | "rolling";
-        /**
-         * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
-         *
-         * @minItems 1
-         * @maxItems 32
-         */
-        models?: string[];
-        /**
-         * Count only requests with this tag. Default: all requests.
-         */
-        tag?: string;
-        /**
-         * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
-         */
-        hard_stop?: boolean;
-      }[]
-    | null;
-  tools?: string[] | null;
-}
-export interface DeletedAuthorization {
-  object: "authorization";
-  id: string;
-  deleted: true;
-}
-export interface Session {
-  object: "session";
-  person: {
-    id: string;
-    email: string;
-    name: string;
-    is_operator: boolean;
-  };
-  /**
-   * Account of the requests.
-   */
-  account: {
-    id: string;
-    name: string;
-  };
-  /**
-   * `member`: has their own keys, apps and chats. `admin`: manages all keys, apps and members of the account. `owner`: also manages owners and admins.
-   */
-  role: "owner" | "admin" | "member";
-  environment: "live" | "test" | "dev";
-  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
-  /**
-   * Id of the browser session. null for a token of `headrace login`.
-   */
-  session_id: string | null;
-  /**
-   * Value to send as `X-CSRF-Token` with every request that changes data. Only for a browser session.
-   */
-  csrf_token: string | null;
-  /**
-   * True if the person has a password. A password change then requires it. null for a token of `headrace login`.
-   */
-  has_password: boolean | null;
-  /**
-   * All accounts of which the person is a member.
-   */
-  accounts: {
-    id: string;
-    name: string;
-    /**
-     * `member`: has their own keys, apps and chats. `admin`: manages all keys, apps and members of the account. `owner`: also manages owners and admins.
-     */
-    role: "owner" | "admin" | "member";
-    status: "active" | "suspended";
-    membership_id: string;
-  }[];
-}
-/**
- * Omitted members keep their values.
- */
-export interface UpdateSessionRequest {
-  /**
-   * Account to switch to, one of `accounts`. Only in a browser session.
-   */
-  account_id?: string;
-  /**
-   * New display name of the person.
-   */
-  name?: string;
-}
-export interface ChangePasswordRequest {
-  /**
-   * Current password. Omit it if you have none yet.
-   */
-  current_password?: string | null;
-  /**
-   * 12 to 256 characters.
-   */
-  new_password: string;
-}
-export interface ChangedPassword {
-  object: "password";
-  changed: true;
-}
-export interface BrowserSessionList {
+export interface AuthorizationList {
   object: "list";
-  data: BrowserSession[];
+  data: Authorization[];
   /**
    * Id of the first object of the page. null if the page is empty.
    */
@@ -7618,6 +1489,63 @@ export interface BrowserSessionList {
    * True if more objects follow.
    */
   has_more: boolean;
+}
+export interface Batch {
+  id: string;
+  object: "batch";
+  endpoint: string;
+  /**
+   * Model of the requests, if they all name the same one.
+   */
+  model: string | null;
+  input_file_id: string;
+  completion_window: "24h";
+  status: "validating" | "failed" | "in_progress" | "finalizing" | "completed" | "expired" | "cancelling" | "cancelled";
+  errors: {
+    object: "list";
+    data: {
+      code: string;
+      message: string;
+      line: number | null;
+      param: string | null;
+    }[];
+  } | null;
+  output_file_id: string | null;
+  error_file_id: string | null;
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+  in_progress_at: number | null;
+  /**
+   * Unix time in seconds.
+   */
+  expires_at: number;
+  finalizing_at: number | null;
+  completed_at: number | null;
+  failed_at: number | null;
+  expired_at: number | null;
+  cancelling_at: number | null;
+  cancelled_at: number | null;
+  request_counts: {
+    total: number;
+    completed: number;
+    failed: number;
+  };
+  usage: {
+    input_tokens: number;
+    input_tokens_details: {
+      cached_tokens: number;
+    };
+    output_tokens: number;
+    output_tokens_details: {
+      reasoning_tokens: number;
+    };
+    total_tokens: number;
+  };
+  metadata: {
+    [k: string]: string;
+  } | null;
 }
 export interface BrowserSession {
   object: "browser_session";
@@ -7651,711 +1579,84 @@ export interface BrowserSession {
    */
   expires_at: number;
 }
-export interface EndedBrowserSessions {
-  object: "browser_session.deleted";
+export interface ChangePasswordRequest {
   /**
-   * Number of sessions that ended.
+   * Current password. Omit it if you have none yet.
    */
-  deleted: number;
+  current_password?: string | null;
+  /**
+   * 12 to 256 characters.
+   */
+  new_password: string;
 }
-export interface EndedBrowserSession {
-  object: "browser_session";
-  id: string;
-  deleted: true;
+export interface ChangedPassword {
+  object: "password";
+  changed: true;
 }
-export interface NoticeSettings {
-  object: "notice_settings";
+export interface ComparedModel {
+  model: string;
+  requests: number;
   /**
-   * True if the person receives mail notifications.
+   * Number of failed requests. Figures about answers exclude them.
    */
-  mail: boolean;
+  errors: number;
+  prompt_tokens: number;
+  completion_tokens: number;
   /**
-   * True if this server can send mail.
+   * Cost in USD. null if a request had no price.
    */
-  mail_is_sent: boolean;
-}
-export interface UpdateNoticeSettingsRequest {
-  mail: boolean;
-}
-export interface PasskeyList {
-  object: "list";
-  data: Passkey[];
+  cost: number | null;
   /**
-   * Id of the first object of the page. null if the page is empty.
+   * Time to the first token of streams in milliseconds: median and 95th percentile. null: nothing was measured.
    */
-  first_id: string | null;
-  /**
-   * Id of the last object of the page. Send it as `after` to get the next page.
-   */
-  last_id: string | null;
-  /**
-   * True if more objects follow.
-   */
-  has_more: boolean;
-}
-export interface Passkey {
-  object: "passkey";
-  id: string;
-  name: string;
-  /**
-   * True if the passkey is backed up or synced beyond one device.
-   */
-  backed_up: boolean;
-  /**
-   * Unix time in seconds.
-   */
-  created_at: number;
-  last_used_at: number | null;
-}
-/**
- * `PublicKeyCredentialCreationOptionsJSON`.
- */
-export interface PasskeyCreationOptions {
-  challenge: string;
-  [k: string]: unknown;
-}
-export interface AddPasskeyRequest {
-  /**
-   * Name of the passkey, in one line.
-   */
-  name: string;
-  /**
-   * Result of `navigator.credentials.create()` as JSON.
-   */
-  response: {
-    /**
-     * base64url, as the browser returns it.
-     */
-    id: string;
-    /**
-     * base64url, as the browser returns it.
-     */
-    rawId: string;
-    type: "public-key";
-    clientExtensionResults: {
-      [k: string]: unknown;
-    };
-    authenticatorAttachment?: string | null;
-    response: {
-      /**
-       * base64url, as the browser returns it.
-       */
-      clientDataJSON: string;
-      /**
-       * base64url, as the browser returns it.
-       */
-      attestationObject: string;
-      transports?: string[] | null;
-      [k: string]: unknown;
-    };
-    [k: string]: unknown;
-  };
-}
-export interface UpdatePasskeyRequest {
-  /**
-   * Name of the passkey, in one line.
-   */
-  name: string;
-}
-export interface DeletedPasskey {
-  object: "passkey.deleted";
-  id: string;
-  deleted: true;
-}
-export interface PasskeySignInOptions {
-  challenge_id: string;
-  /**
-   * `PublicKeyCredentialRequestOptionsJSON`.
-   */
-  options: {
-    challenge: string;
-    [k: string]: unknown;
-  };
-}
-export interface PasskeySignInRequest {
-  /**
-   * Id returned with the options.
-   */
-  challenge_id: string;
-  /**
-   * Result of `navigator.credentials.get()` as JSON.
-   */
-  response: {
-    /**
-     * base64url, as the browser returns it.
-     */
-    id: string;
-    /**
-     * base64url, as the browser returns it.
-     */
-    rawId: string;
-    type: "public-key";
-    clientExtensionResults: {
-      [k: string]: unknown;
-    };
-    authenticatorAttachment?: string | null;
-    response: {
-      /**
-       * base64url, as the browser returns it.
-       */
-      clientDataJSON: string;
-      /**
-       * base64url, as the browser returns it.
-       */
-      authenticatorData: string;
-      /**
-       * base64url, as the browser returns it.
-       */
-      signature: string;
-      userHandle?: string | null;
-      [k: string]: unknown;
-    };
-    [k: string]: unknown;
+  first_token_ms: {
+    p50: number | null;
+    p95: number | null;
   };
   /**
-   * Path on this server to open after sign-in.
+   * Time to the end in milliseconds: median and 95th percentile. null: nothing was measured.
    */
-  next?: string | null;
-}
-export interface PasskeySignedIn {
-  /**
-   * Path to open next.
-   */
-  next: string;
-}
-export interface MemberList {
-  object: "list";
-  data: Member[];
-  /**
-   * Id of the first object of the page. null if the page is empty.
-   */
-  first_id: string | null;
-  /**
-   * Id of the last object of the page. Send it as `after` to get the next page.
-   */
-  last_id: string | null;
-  /**
-   * True if more objects follow.
-   */
-  has_more: boolean;
-}
-export interface Member {
-  object: "member";
-  id: string;
-  person_id: string;
-  email: string;
-  name: string;
-  /**
-   * `member`: has their own keys, apps and chats. `admin`: manages all keys, apps and members of the account. `owner`: also manages owners and admins.
-   */
-  role: "owner" | "admin" | "member";
-  /**
-   * Quotas per window, in each environment, for the person and for everything that they create as a member.
-   */
-  quotas: {
-    /**
-     * Unit of the amount. `usd` is counted by the prices of the models.
-     */
-    unit: "requests" | "tokens" | "usd";
-    /**
-     * Amount: a whole number of requests or tokens, or a number of USD.
-     */
-    amount: number;
-    /**
-     * Length of the window: a named span, or seconds.
-     */
-    per: ("hour" | "5h" | "day" | "week" | "month") | number;
-    /**
-     * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
-     */
-    window: "calendar" | "rolling";
-    /**
-     * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
-     *
-     * @minItems 1
-     * @maxItems 32
-     */
-    models?: string[];
-    /**
-     * Count only requests with this tag. Default: all requests.
-     */
-    tag?: string;
-    /**
-     * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
-     */
-    hard_stop?: boolean;
-  }[];
-  /**
-   * Allowed tools, as `server` or `server/tool`. null: all tools that are offered.
-   */
-  tools: string[] | null;
-  /**
-   * True if a member sees the usage and requests of the whole account, but no prompts or answers. Owners and admins always do.
-   */
-  sees_all_usage: boolean;
-  /**
-   * Unix time in seconds.
-   */
-  created_at: number;
-  /**
-   * Last use of this server in a browser. null: no recent use.
-   */
-  last_seen_at: number | null;
-}
-export interface MemberDetails {
-  object: "member";
-  id: string;
-  person_id: string;
-  email: string;
-  name: string;
-  /**
-   * `member`: has their own keys, apps and chats. `admin`: manages all keys, apps and members of the account. `owner`: also manages owners and admins.
-   */
-  role: "owner" | "admin" | "member";
-  /**
-   * Quotas per window, in each environment, for the person and for everything that they create as a member.
-   */
-  quotas: {
-    /**
-     * Unit of the amount. `usd` is counted by the prices of the models.
-     */
-    unit: "requests" | "tokens" | "usd";
-    /**
-     * Amount: a whole number of requests or tokens, or a number of USD.
-     */
-    amount: number;
-    /**
-     * Length of the window: a named span, or seconds.
-     */
-    per: ("hour" | "5h" | "day" | "week" | "month") | number;
-    /**
-     * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
-     */
-    window: "calendar" | "rolling";
-    /**
-     * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
-     *
-     * @minItems 1
-     * @maxItems 32
-     */
-    models?: string[];
-    /**
-     * Count only requests with this tag. Default: all requests.
-     */
-    tag?: string;
-    /**
-     * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
-     */
-    hard_stop?: boolean;
-  }[];
-  /**
-   * Allowed tools, as `server` or `server/tool`. null: all tools that are offered.
-   */
-  tools: string[] | null;
-  /**
-   * True if a member sees the usage and requests of the whole account, but no prompts or answers. Owners and admins always do.
-   */
-  sees_all_usage: boolean;
-  /**
-   * Unix time in seconds.
-   */
-  created_at: number;
-  /**
-   * Last use of this server in a browser. null: no recent use.
-   */
-  last_seen_at: number | null;
-  /**
-   * Usage of each of `quotas` in the requested environment.
-   */
-  quotas_used: {
-    /**
-     * Name of the quota. A quota for one tag is a `tag_quota`, whatever its owner is.
-     */
-    reason: "account_quota" | "key_quota" | "member_quota" | "app_quota" | "tag_quota" | "organization_quota";
-    /**
-     * Owner of the quota. For a key it can also be a key that created it, for a login the member. The quota of an organization counts all of its accounts.
-     */
-    owner: "account" | "key" | "member" | "app" | "organization";
-    owner_id: string;
-    /**
-     * Unit of the amount. `usd` is counted by the prices of the models.
-     */
-    unit: "requests" | "tokens" | "usd";
-    /**
-     * Amount: a whole number of requests or tokens, or a number of USD.
-     */
-    amount: number;
-    /**
-     * Usage in this window, without running requests.
-     */
-    used: number;
-    /**
-     * Rest of `amount`. 0 if more was used.
-     */
-    left: number;
-    /**
-     * Length of the window: a named span, or seconds.
-     */
-    per: ("hour" | "5h" | "day" | "week" | "month") | number;
-    /**
-     * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
-     */
-    window: "calendar" | "rolling";
-    /**
-     * null: all models.
-     */
-    models: string[] | null;
-    /**
-     * null: requests with any tags.
-     */
-    tag: string | null;
-    /**
-     * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
-     */
-    hard_stop: boolean;
-    /**
-     * null: the window begins with the next use.
-     */
-    starts_at: number | null;
-    resets_at: number | null;
-    /**
-     * People who can raise the quota, such as `an owner or admin of the account`.
-     */
-    ask: string;
-  }[];
-}
-/**
- * Omitted members keep their values. null clears the quotas or the list of tools.
- */
-export interface UpdateMemberRequest {
-  /**
-   * `member`: has their own keys, apps and chats. `admin`: manages all keys, apps and members of the account. `owner`: also manages owners and admins.
-   */
-  role?: "owner" | "admin" | "member";
-  quotas?:
-    | {
-        /**
-         * Unit of the amount. `usd` is counted by the prices of the models.
-         */
-        unit: "requests" | "tokens" | "usd";
-        /**
-         * Amount: a whole number of requests or tokens, or a number of USD.
-         */
-        amount: number;
-        /**
-         * Length of the window: a named span, or seconds.
-         */
-        per: ("hour" | "5h" | "day" | "week" | "month") | number;
-        /**
-         * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
-         */
-        window?: "calendar" | "rolling";
-        /**
-         * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
-         *
-         * @minItems 1
-         * @maxItems 32
-         */
-        models?: string[];
-        /**
-         * Count only requests with this tag. Default: all requests.
-         */
-        tag?: string;
-        /**
-         * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
-         */
-        hard_stop?: boolean;
-      }[]
-    | null;
-  tools?: string[] | null;
-  /**
-   * True if a member sees the usage and requests of the whole account, but no prompts or answers. Owners and admins always do.
-   */
-  sees_all_usage?: boolean;
-}
-export interface RemovedMember {
-  object: "member";
-  id: string;
-  deleted: true;
-}
-export interface LimitRequestList {
-  object: "list";
-  data: LimitRequest[];
-  /**
-   * Id of the first object of the page. null if the page is empty.
-   */
-  first_id: string | null;
-  /**
-   * Id of the last object of the page. Send it as `after` to get the next page.
-   */
-  last_id: string | null;
-  /**
-   * True if more objects follow.
-   */
-  has_more: boolean;
-}
-export interface LimitRequest {
-  object: "limit_request";
-  id: string;
-  account_id: string;
-  environment: "live" | "test" | "dev";
-  /**
-   * Owner of the quota: the member who asks, or the account of which they are an owner or admin.
-   */
-  owner: "member" | "account";
-  person: {
-    id: string;
-    email: string;
-    name: string;
+  duration_ms: {
+    p50: number | null;
+    p95: number | null;
   };
   /**
-   * Unit of the amount. `usd` is counted by the prices of the models.
+   * Completion tokens per second of request time, without queueing.
    */
-  unit: "requests" | "tokens" | "usd";
+  tokens_per_second: number | null;
   /**
-   * Length of the window: a named span, or seconds.
+   * Mean number of completion tokens per answer.
    */
-  per: ("hour" | "5h" | "day" | "week" | "month") | number;
+  answer_tokens: number | null;
+}
+export interface Comparison {
+  object: "comparison";
   /**
-   * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
+   * `shadow`: figures of the requests that both models answered. `split`: figures of the requests that each model received.
    */
-  window: "calendar" | "rolling";
+  kind: "shadow" | "split";
   /**
-   * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
-   *
-   * @minItems 1
-   * @maxItems 32
+   * Share of the other model, as currently configured.
    */
-  models?: string[];
-  /**
-   * Count only requests with this tag. Default: all requests.
-   */
-  tag?: string;
-  /**
-   * Amount that is wanted in addition. null: whoever decides chooses it.
-   */
-  amount: number | null;
-  reason: string;
-  /**
-   * `ended`: the time of the raise is over. A raise that was ended early is `refused`.
-   */
-  status: "open" | "granted" | "ended" | "refused";
+  percent: number;
   /**
    * Unix time in seconds.
    */
-  created_at: number;
-  decision: {
-    /**
-     * Id of the person or key that decided.
-     */
-    by: string;
-    /**
-     * Unix time in seconds.
-     */
-    at: number;
-    /**
-     * Amount that is added. null: refused.
-     */
-    amount: number | null;
-    until: number | null;
-  } | null;
+  start: number;
+  /**
+   * Unix time in seconds.
+   */
+  end: number;
+  own: ComparedModel;
+  other: ComparedModel;
+  /**
+   * True if only the newest requests were read, because there are too many. Choose a shorter time.
+   */
+  partial: boolean;
 }
-export interface CreateLimitRequest {
-  /**
-   * Unit of the amount. `usd` is counted by the prices of the models.
-   */
-  unit: "requests" | "tokens" | "usd";
-  /**
-   * Length of the window: a named span, or seconds.
-   */
-  per: ("hour" | "5h" | "day" | "week" | "month") | number;
-  /**
-   * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
-   */
-  window?: "calendar" | "rolling";
-  /**
-   * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
-   *
-   * @minItems 1
-   * @maxItems 32
-   */
-  models?: string[];
-  /**
-   * Count only requests with this tag. Default: all requests.
-   */
-  tag?: string;
-  owner?: ("member" | "account") | null;
-  /**
-   * Amount that is wanted in addition. Missing: whoever decides chooses it.
-   */
-  amount?: number | null;
-  /**
-   * Reason for the people who decide, in one line.
-   */
-  reason: string;
-}
-export interface GrantLimitRequest {
-  /**
-   * Amount that is added to the quota, in its unit.
-   */
-  amount: number;
-  /**
-   * Time after which the quota is as before, in seconds.
-   */
-  seconds: number;
-}
-export interface InvitationList {
+export interface ComparisonList {
   object: "list";
-  data: Invitation[];
-  /**
-   * Id of the first object of the page. null if the page is empty.
-   */
-  first_id: string | null;
-  /**
-   * Id of the last object of the page. Send it as `after` to get the next page.
-   */
-  last_id: string | null;
-  /**
-   * True if more objects follow.
-   */
-  has_more: boolean;
-}
-export interface Invitation {
-  object: "invitation";
-  id: string;
-  email: string;
-  /**
-   * `member`: has their own keys, apps and chats. `admin`: manages all keys, apps and members of the account. `owner`: also manages owners and admins.
-   */
-  role: "owner" | "admin" | "member";
-  /**
-   * Id of the person or key that sent the invitation. null for the console.
-   */
-  created_by: string | null;
-  /**
-   * Unix time in seconds.
-   */
-  created_at: number;
-  /**
-   * Unix time in seconds.
-   */
-  expires_at: number;
-}
-export interface CreateInvitationRequest {
-  /**
-   * E-mail address, compared without regard to case.
-   */
-  email: string;
-  /**
-   * Default `member`.
-   */
-  role?: "owner" | "admin" | "member";
-}
-export interface CreatedInvitation {
-  object: "invitation";
-  id: string;
-  email: string;
-  /**
-   * `member`: has their own keys, apps and chats. `admin`: manages all keys, apps and members of the account. `owner`: also manages owners and admins.
-   */
-  role: "owner" | "admin" | "member";
-  /**
-   * Id of the person or key that sent the invitation. null for the console.
-   */
-  created_by: string | null;
-  /**
-   * Unix time in seconds.
-   */
-  created_at: number;
-  /**
-   * Unix time in seconds.
-   */
-  expires_at: number;
-  /**
-   * Link that works once, for anyone who has it. It is shown only in this response and is not stored. null if it was mailed.
-   */
-  link: string | null;
-  /**
-   * True if the invitation was sent by mail. Otherwise pass the link on yourself.
-   */
-  mailed: boolean;
-}
-export interface DeletedInvitation {
-  object: "invitation";
-  id: string;
-  deleted: true;
-}
-export interface ToolConnectionList {
-  object: "list";
-  data: ToolConnection[];
-}
-export interface ToolConnection {
-  object: "tool_connection";
-  /**
-   * Name of the MCP server.
-   */
-  server: string;
-  title: string | null;
-  /**
-   * `broken`: the connection no longer works until you connect the account again, and `broken_because` says why. `unused`: the server no longer exists or may not be used here, but the grant is kept until you end the connection.
-   */
-  state: "none" | "connected" | "broken" | "unused";
-  /**
-   * Authorization server that issued the tokens.
-   */
-  issuer: string | null;
-  /**
-   * Granted scopes.
-   */
-  scopes: string[];
-  connected_at: number | null;
-  last_used_at: number | null;
-  broken_because: string | null;
-}
-export interface ConnectToolsRequest {
-  /**
-   * Name of the MCP server.
-   */
-  server: string;
-}
-export interface ToolConnectionBegun {
-  object: "tool_connection.begun";
-  /**
-   * Name of the MCP server.
-   */
-  server: string;
-  /**
-   * URL to open in the browser. The browser must return within 15 minutes, in the same session.
-   */
-  url: string;
-}
-export interface ToolConnectionDeleted {
-  object: "tool_connection.deleted";
-  /**
-   * Name of the MCP server.
-   */
-  server: string;
-  deleted: true;
-  /**
-   * True if the authorization server confirmed the revocation of the tokens.
-   */
-  revoked: boolean;
-}
-export interface ConnectedPersonList {
-  object: "list";
-  data: ConnectedPerson[];
-  /**
-   * Id of the first object of the page. null if the page is empty.
-   */
-  first_id: string | null;
-  /**
-   * Id of the last object of the page. Send it as `after` to get the next page.
-   */
-  last_id: string | null;
-  /**
-   * True if more objects follow.
-   */
-  has_more: boolean;
+  data: Comparison[];
 }
 export interface ConnectedPerson {
   object: "tool_connection.person";
@@ -8372,1311 +1673,6 @@ export interface ConnectedPerson {
    */
   connected_at: number;
   last_used_at: number | null;
-}
-export interface ToolClientDocument {
-  client_id: string;
-  client_name: string;
-  client_uri: string;
-  redirect_uris: string[];
-  grant_types: string[];
-  response_types: string[];
-  token_endpoint_auth_method: "none";
-}
-export interface AuditEventList {
-  object: "list";
-  data: AuditEvent[];
-  /**
-   * Id of the first object of the page. null if the page is empty.
-   */
-  first_id: string | null;
-  /**
-   * Id of the last object of the page. Send it as `after` to get the next page.
-   */
-  last_id: string | null;
-  /**
-   * True if more objects follow.
-   */
-  has_more: boolean;
-}
-export interface AuditEvent {
-  object: "audit_event";
-  id: string;
-  /**
-   * Unix time in seconds.
-   */
-  at: number;
-  action:
-    | "key.created"
-    | "key.updated"
-    | "key.revoked"
-    | "key.rotated"
-    | "key.rotation_set"
-    | "key.rotation_due"
-    | "key.suspended"
-    | "key.resumed"
-    | "token.issued"
-    | "credential.refused"
-    | "account.created"
-    | "account.updated"
-    | "organization.created"
-    | "organization.updated"
-    | "organization.deleted"
-    | "organization.account_added"
-    | "organization.account_removed"
-    | "tier.changed"
-    | "tier.deleted"
-    | "tool.decided"
-    | "tool_server.created"
-    | "tool_server.changed"
-    | "tool_server.deleted"
-    | "upstream.created"
-    | "upstream.updated"
-    | "upstream.deleted"
-    | "model.created"
-    | "model.updated"
-    | "model.deleted"
-    | "pulled_model.requested"
-    | "pulled_model.deleted"
-    | "model_process.changed"
-    | "node.joined"
-    | "node.updated"
-    | "node.deleted"
-    | "node.connected"
-    | "node.disconnected"
-    | "node_token.created"
-    | "node_token.deleted"
-    | "replica.updated"
-    | "documents.applied"
-    | "cache.cleared"
-    | "request.viewed"
-    | "signing_key.created"
-    | "signing_key.retired"
-    | "audit.purged"
-    | "person.created"
-    | "person.updated"
-    | "person.deleted"
-    | "person.suspended"
-    | "person.resumed"
-    | "member.added"
-    | "member.updated"
-    | "member.removed"
-    | "limit.requested"
-    | "limit.granted"
-    | "limit.refused"
-    | "invitation.created"
-    | "invitation.deleted"
-    | "setup_link.created"
-    | "password_reset.created"
-    | "password.changed"
-    | "session.started"
-    | "session.ended"
-    | "sign_in.failed"
-    | "passkey.added"
-    | "passkey.removed"
-    | "identity.linked"
-    | "app.created"
-    | "app.updated"
-    | "app.secret_rotated"
-    | "app.suspended"
-    | "app.resumed"
-    | "app.deleted"
-    | "grant.created"
-    | "grant.refreshed"
-    | "grant.replayed"
-    | "grant.limited"
-    | "grant.revoked"
-    | "device.denied"
-    | "device.approved"
-    | "webhook.created"
-    | "webhook.updated"
-    | "webhook.secret_rotated"
-    | "webhook.disabled"
-    | "webhook.deleted"
-    | "tool_connection.created"
-    | "tool_connection.broken"
-    | "tool_connection.deleted";
-  /**
-   * `key`: the API key with this id, or an access token made from it. `person`: a signed-in person. `app`: an OAuth client. `operator`: a user with access to the data directory. `system`: the server itself. `anonymous`: an unknown caller, as at a failed sign-in.
-   */
-  actor: {
-    type: "key" | "person" | "app" | "operator" | "system" | "anonymous";
-    id?: string;
-  };
-  /**
-   * Account that the event concerns. null: none or unknown.
-   */
-  account_id: string | null;
-  /**
-   * Changed object: the id of a key, account, member or similar, or a tier.
-   */
-  target_id: string | null;
-  client_address: string | null;
-  request_id: string | null;
-  /**
-   * Details of the change, or reason of a refusal. Never contains a secret.
-   */
-  detail: {
-    [k: string]: unknown;
-  };
-}
-export interface AccountList {
-  object: "list";
-  data: Account[];
-  /**
-   * Id of the first object of the page. null if the page is empty.
-   */
-  first_id: string | null;
-  /**
-   * Id of the last object of the page. Send it as `after` to get the next page.
-   */
-  last_id: string | null;
-  /**
-   * True if more objects follow.
-   */
-  has_more: boolean;
-}
-export interface Account {
-  object: "account";
-  id: string;
-  name: string;
-  /**
-   * A tier that no longer exists applies the limits of `free`.
-   */
-  tier: string;
-  status: "active" | "suspended";
-  /**
-   * Tokens per calendar month (UTC), replacing the tier's: a number, "unlimited" for no limit, or null for the tier's value. Per environment.
-   */
-  monthly_tokens: (number | "unlimited") | null;
-  /**
-   * USD per calendar month (UTC), replacing the tier's: a number, "unlimited" for no limit, or null for the tier's value. Per environment.
-   */
-  monthly_spend: (number | "unlimited") | null;
-  /**
-   * Quotas per window, replacing the tier's: a list, empty for none, or null for the tier's quotas. Per environment.
-   */
-  quotas:
-    | {
-        /**
-         * Unit of the amount. `usd` is counted by the prices of the models.
-         */
-        unit: "requests" | "tokens" | "usd";
-        /**
-         * Amount: a whole number of requests or tokens, or a number of USD.
-         */
-        amount: number;
-        /**
-         * Length of the window: a named span, or seconds.
-         */
-        per: ("hour" | "5h" | "day" | "week" | "month") | number;
-        /**
-         * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
-         */
-        window: "calendar" | "rolling";
-        /**
-         * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
-         *
-         * @minItems 1
-         * @maxItems 32
-         */
-        models?: string[];
-        /**
-         * Count only requests with this tag. Default: all requests.
-         */
-        tag?: string;
-        /**
-         * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
-         */
-        hard_stop?: boolean;
-      }[]
-    | null;
-  /**
-   * True to store chat completions of requests that do not set `store`.
-   */
-  store_chats: boolean;
-  /**
-   * Allowed tools, as `server` or `server/tool`. null: all tools that are offered.
-   */
-  tools: string[] | null;
-  /**
-   * Id of the organization that the account belongs to, `org_…`.
-   */
-  organization: string | null;
-  /**
-   * Unix time in seconds.
-   */
-  created_at: number;
-}
-export interface CreateAccountRequest {
-  /**
-   * Display name, in printable characters.
-   */
-  name: string;
-  /**
-   * Name of a tier; `free` by default.
-   */
-  tier?: string | null;
-  tools?: string[] | null;
-}
-export interface AccountDetails {
-  object: "account";
-  id: string;
-  name: string;
-  /**
-   * A tier that no longer exists applies the limits of `free`.
-   */
-  tier: string;
-  status: "active" | "suspended";
-  /**
-   * Tokens per calendar month (UTC), replacing the tier's: a number, "unlimited" for no limit, or null for the tier's value. Per environment.
-   */
-  monthly_tokens: (number | "unlimited") | null;
-  /**
-   * USD per calendar month (UTC), replacing the tier's: a number, "unlimited" for no limit, or null for the tier's value. Per environment.
-   */
-  monthly_spend: (number | "unlimited") | null;
-  /**
-   * Quotas per window, replacing the tier's: a list, empty for none, or null for the tier's quotas. Per environment.
-   */
-  quotas:
-    | {
-        /**
-         * Unit of the amount. `usd` is counted by the prices of the models.
-         */
-        unit: "requests" | "tokens" | "usd";
-        /**
-         * Amount: a whole number of requests or tokens, or a number of USD.
-         */
-        amount: number;
-        /**
-         * Length of the window: a named span, or seconds.
-         */
-        per: ("hour" | "5h" | "day" | "week" | "month") | number;
-        /**
-         * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
-         */
-        window: "calendar" | "rolling";
-        /**
-         * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
-         *
-         * @minItems 1
-         * @maxItems 32
-         */
-        models?: string[];
-        /**
-         * Count only requests with this tag. Default: all requests.
-         */
-        tag?: string;
-        /**
-         * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
-         */
-        hard_stop?: boolean;
-      }[]
-    | null;
-  /**
-   * True to store chat completions of requests that do not set `store`.
-   */
-  store_chats: boolean;
-  /**
-   * Allowed tools, as `server` or `server/tool`. null: all tools that are offered.
-   */
-  tools: string[] | null;
-  /**
-   * Id of the organization that the account belongs to, `org_…`.
-   */
-  organization: string | null;
-  /**
-   * Unix time in seconds.
-   */
-  created_at: number;
-  /**
-   * Limits and usage of this calendar month (UTC). The limits combine the account's overrides with its tier.
-   */
-  quota: {
-    /**
-     * Unix time in seconds.
-     */
-    period_start: number;
-    /**
-     * Unix time in seconds.
-     */
-    period_end: number;
-    environments: {
-      environment: "live" | "test" | "dev";
-      tokens: {
-        /**
-         * null: no limit.
-         */
-        limit: number | null;
-        used: number;
-      };
-      /**
-       * USD.
-       */
-      spend: {
-        /**
-         * null: no limit.
-         */
-        limit: number | null;
-        used: number;
-      };
-      /**
-       * Quotas per window.
-       */
-      windows: {
-        /**
-         * Name of the quota. A quota for one tag is a `tag_quota`, whatever its owner is.
-         */
-        reason: "account_quota" | "key_quota" | "member_quota" | "app_quota" | "tag_quota" | "organization_quota";
-        /**
-         * Owner of the quota. For a key it can also be a key that created it, for a login the member. The quota of an organization counts all of its accounts.
-         */
-        owner: "account" | "key" | "member" | "app" | "organization";
-        owner_id: string;
-        /**
-         * Unit of the amount. `usd` is counted by the prices of the models.
-         */
-        unit: "requests" | "tokens" | "usd";
-        /**
-         * Amount: a whole number of requests or tokens, or a number of USD.
-         */
-        amount: number;
-        /**
-         * Usage in this window, without running requests.
-         */
-        used: number;
-        /**
-         * Rest of `amount`. 0 if more was used.
-         */
-        left: number;
-        /**
-         * Length of the window: a named span, or seconds.
-         */
-        per: ("hour" | "5h" | "day" | "week" | "month") | number;
-        /**
-         * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
-         */
-        window: "calendar" | "rolling";
-        /**
-         * null: all models.
-         */
-        models: string[] | null;
-        /**
-         * null: requests with any tags.
-         */
-        tag: string | null;
-        /**
-         * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
-         */
-        hard_stop: boolean;
-        /**
-         * null: the window begins with the next use.
-         */
-        starts_at: number | null;
-        resets_at: number | null;
-        /**
-         * People who can raise the quota, such as `an owner or admin of the account`.
-         */
-        ask: string;
-      }[];
-    }[];
-  };
-}
-/**
- * Omitted members keep their values.
- */
-export interface UpdateAccountRequest {
-  /**
-   * Display name, in printable characters.
-   */
-  name?: string;
-  /**
-   * Name of a tier.
-   */
-  tier?: string;
-  /**
-   * While an account is suspended, all its keys are refused.
-   */
-  status?: "active" | "suspended";
-  /**
-   * Tokens per calendar month (UTC), replacing the tier's: a number, "unlimited" for no limit, or null for the tier's value. Per environment.
-   */
-  monthly_tokens?: (number | "unlimited") | null;
-  /**
-   * USD per calendar month (UTC), replacing the tier's: a number, "unlimited" for no limit, or null for the tier's value. Per environment.
-   */
-  monthly_spend?: (number | "unlimited") | null;
-  /**
-   * Quotas per window, replacing the tier's: a list, empty for none, or null for the tier's quotas. Per environment.
-   */
-  quotas?:
-    | {
-        /**
-         * Unit of the amount. `usd` is counted by the prices of the models.
-         */
-        unit: "requests" | "tokens" | "usd";
-        /**
-         * Amount: a whole number of requests or tokens, or a number of USD.
-         */
-        amount: number;
-        /**
-         * Length of the window: a named span, or seconds.
-         */
-        per: ("hour" | "5h" | "day" | "week" | "month") | number;
-        /**
-         * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
-         */
-        window?: "calendar" | "rolling";
-        /**
-         * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
-         *
-         * @minItems 1
-         * @maxItems 32
-         */
-        models?: string[];
-        /**
-         * Count only requests with this tag. Default: all requests.
-         */
-        tag?: string;
-        /**
-         * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
-         */
-        hard_stop?: boolean;
-      }[]
-    | null;
-  /**
-   * True to store chat completions of requests that do not set `store`.
-   */
-  store_chats?: boolean;
-  tools?: string[] | null;
-}
-export interface OrganizationList {
-  object: "list";
-  data: Organization[];
-  /**
-   * Id of the first object of the page. null if the page is empty.
-   */
-  first_id: string | null;
-  /**
-   * Id of the last object of the page. Send it as `after` to get the next page.
-   */
-  last_id: string | null;
-  /**
-   * True if more objects follow.
-   */
-  has_more: boolean;
-}
-export interface Organization {
-  object: "organization";
-  id: string;
-  name: string;
-  /**
-   * null: no limit.
-   */
-  monthly_tokens: number | null;
-  /**
-   * USD; null: no limit.
-   */
-  monthly_spend: number | null;
-  /**
-   * Quotas per window, in addition to the monthly quotas.
-   */
-  quotas: {
-    /**
-     * Unit of the amount. `usd` is counted by the prices of the models.
-     */
-    unit: "requests" | "tokens" | "usd";
-    /**
-     * Amount: a whole number of requests or tokens, or a number of USD.
-     */
-    amount: number;
-    /**
-     * Length of the window: a named span, or seconds.
-     */
-    per: ("hour" | "5h" | "day" | "week" | "month") | number;
-    /**
-     * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
-     */
-    window: "calendar" | "rolling";
-    /**
-     * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
-     *
-     * @minItems 1
-     * @maxItems 32
-     */
-    models?: string[];
-    /**
-     * Count only requests with this tag. Default: all requests.
-     */
-    tag?: string;
-    /**
-     * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
-     */
-    hard_stop?: boolean;
-  }[];
-  /**
-   * Number of its accounts.
-   */
-  accounts: number;
-  /**
-   * Unix time in seconds.
-   */
-  created_at: number;
-}
-export interface CreateOrganizationRequest {
-  /**
-   * Display name, in printable characters.
-   */
-  name: string;
-  /**
-   * Tokens per calendar month (UTC). For all accounts together. null: no limit.
-   */
-  monthly_tokens?: number | null;
-  /**
-   * USD per calendar month (UTC). For all accounts together. null: no limit.
-   */
-  monthly_spend?: number | null;
-  quotas?:
-    | {
-        /**
-         * Unit of the amount. `usd` is counted by the prices of the models.
-         */
-        unit: "requests" | "tokens" | "usd";
-        /**
-         * Amount: a whole number of requests or tokens, or a number of USD.
-         */
-        amount: number;
-        /**
-         * Length of the window: a named span, or seconds.
-         */
-        per: ("hour" | "5h" | "day" | "week" | "month") | number;
-        /**
-         * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
-         */
-        window?: "calendar" | "rolling";
-        /**
-         * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
-         *
-         * @minItems 1
-         * @maxItems 32
-         */
-        models?: string[];
-        /**
-         * Count only requests with this tag. Default: all requests.
-         */
-        tag?: string;
-        /**
-         * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
-         */
-        hard_stop?: boolean;
-      }[]
-    | null;
-}
-export interface OrganizationDetails {
-  object: "organization";
-  id: string;
-  name: string;
-  /**
-   * null: no limit.
-   */
-  monthly_tokens: number | null;
-  /**
-   * USD; null: no limit.
-   */
-  monthly_spend: number | null;
-  /**
-   * Quotas per window, in addition to the monthly quotas.
-   */
-  quotas: {
-    /**
-     * Unit of the amount. `usd` is counted by the prices of the models.
-     */
-    unit: "requests" | "tokens" | "usd";
-    /**
-     * Amount: a whole number of requests or tokens, or a number of USD.
-     */
-    amount: number;
-    /**
-     * Length of the window: a named span, or seconds.
-     */
-    per: ("hour" | "5h" | "day" | "week" | "month") | number;
-    /**
-     * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
-     */
-    window: "calendar" | "rolling";
-    /**
-     * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
-     *
-     * @minItems 1
-     * @maxItems 32
-     */
-    models?: string[];
-    /**
-     * Count only requests with this tag. Default: all requests.
-     */
-    tag?: string;
-    /**
-     * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
-     */
-    hard_stop?: boolean;
-  }[];
-  /**
-   * Number of its accounts.
-   */
-  accounts: number;
-  /**
-   * Unix time in seconds.
-   */
-  created_at: number;
-  /**
-   * Limits of the organization, and usage of its accounts in this calendar month (UTC).
-   */
-  quota: {
-    /**
-     * Unix time in seconds.
-     */
-    period_start: number;
-    /**
-     * Unix time in seconds.
-     */
-    period_end: number;
-    environments: {
-      environment: "live" | "test" | "dev";
-      tokens: {
-        /**
-         * null: no limit.
-         */
-        limit: number | null;
-        used: number;
-      };
-      /**
-       * USD.
-       */
-      spend: {
-        /**
-         * null: no limit.
-         */
-        limit: number | null;
-        used: number;
-      };
-      /**
-       * Quotas per window.
-       */
-      windows: {
-        /**
-         * Name of the quota. A quota for one tag is a `tag_quota`, whatever its owner is.
-         */
-        reason: "account_quota" | "key_quota" | "member_quota" | "app_quota" | "tag_quota" | "organization_quota";
-        /**
-         * Owner of the quota. For a key it can also be a key that created it, for a login the member. The quota of an organization counts all of its accounts.
-         */
-        owner: "account" | "key" | "member" | "app" | "organization";
-        owner_id: string;
-        /**
-         * Unit of the amount. `usd` is counted by the prices of the models.
-         */
-        unit: "requests" | "tokens" | "usd";
-        /**
-         * Amount: a whole number of requests or tokens, or a number of USD.
-         */
-        amount: number;
-        /**
-         * Usage in this window, without running requests.
-         */
-        used: number;
-        /**
-         * Rest of `amount`. 0 if more was used.
-         */
-        left: number;
-        /**
-         * Length of the window: a named span, or seconds.
-         */
-        per: ("hour" | "5h" | "day" | "week" | "month") | number;
-        /**
-         * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
-         */
-        window: "calendar" | "rolling";
-        /**
-         * null: all models.
-         */
-        models: string[] | null;
-        /**
-         * null: requests with any tags.
-         */
-        tag: string | null;
-        /**
-         * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
-         */
-        hard_stop: boolean;
-        /**
-         * null: the window begins with the next use.
-         */
-        starts_at: number | null;
-        resets_at: number | null;
-        /**
-         * People who can raise the quota, such as `an owner or admin of the account`.
-         */
-        ask: string;
-      }[];
-    }[];
-  };
-}
-/**
- * Omitted members keep their values.
- */
-export interface UpdateOrganizationRequest {
-  /**
-   * Display name, in printable characters.
-   */
-  name?: string;
-  /**
-   * Tokens per calendar month (UTC). For all accounts together. null: no limit.
-   */
-  monthly_tokens?: number | null;
-  /**
-   * USD per calendar month (UTC). For all accounts together. null: no limit.
-   */
-  monthly_spend?: number | null;
-  quotas?:
-    | {
-        /**
-         * Unit of the amount. `usd` is counted by the prices of the models.
-         */
-        unit: "requests" | "tokens" | "usd";
-        /**
-         * Amount: a whole number of requests or tokens, or a number of USD.
-         */
-        amount: number;
-        /**
-         * Length of the window: a named span, or seconds.
-         */
-        per: ("hour" | "5h" | "day" | "week" | "month") | number;
-        /**
-         * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
-         */
-        window?: "calendar" | "rolling";
-        /**
-         * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
-         *
-         * @minItems 1
-         * @maxItems 32
-         */
-        models?: string[];
-        /**
-         * Count only requests with this tag. Default: all requests.
-         */
-        tag?: string;
-        /**
-         * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
-         */
-        hard_stop?: boolean;
-      }[]
-    | null;
-}
-export interface DeletedOrganization {
-  object: "organization";
-  id: string;
-  deleted: true;
-}
-export interface AllUsageReport {
-  object: "list";
-  data: AllUsageRow[];
-  /**
-   * Send it as `cursor` to get the next page. null on the last page.
-   */
-  next: string | null;
-  /**
-   * Start of the stored hourly sums in Unix seconds, if hours were requested and the requested time begins earlier. Daily sums are stored permanently.
-   */
-  kept_since?: number;
-  /**
-   * Names of the accounts, organizations, credentials, people and apps above, by id.
-   */
-  names: {
-    [k: string]: string;
-  };
-}
-export interface AllUsageRow {
-  /**
-   * Start of the bucket in Unix seconds.
-   */
-  start: number;
-  /**
-   * End of the bucket in Unix seconds.
-   */
-  end: number;
-  /**
-   * Present if `group_by` has it.
-   */
-  model?: string;
-  /**
-   * Id of the credential, if `group_by` has it: a key, `key_…`, a signed-in member, `mbr_…`, or the grant of an app, `grt_…`.
-   */
-  key?: string;
-  /**
-   * Present if `group_by` has it.
-   */
-  environment?: string;
-  /**
-   * Id of the OAuth app, if `group_by` has it. null for none.
-   */
-  app?: string | null;
-  /**
-   * Tag, if `group_by` has it. null: requests without tags. A request with several tags is in the row of each, so these rows do not add up.
-   */
-  tag?: string | null;
-  requests: number;
-  prompt_tokens: number;
-  /**
-   * Prompt tokens read from a cache.
-   */
-  cached_tokens: number;
-  /**
-   * Prompt tokens written to a cache.
-   */
-  cache_write_tokens: number;
-  completion_tokens: number;
-  /**
-   * Reasoning tokens of the answers, as far as model servers report them.
-   */
-  reasoning_tokens: number;
-  total_tokens: number;
-  /**
-   * Cost in USD. Requests to models without a price are free.
-   */
-  cost: number;
-  /**
-   * Number of requests to models without a price, which `cost` does not include.
-   */
-  unpriced_requests: number;
-  /**
-   * Number of failed requests.
-   */
-  errors: number;
-  /**
-   * Mean milliseconds from a request to the first chunk of its answer, for answers streamed in several chunks. null: no such answers.
-   */
-  first_token_ms: number | null;
-  /**
-   * Mean generation speed over all streamed tokens, without the first token of each answer. null: no such tokens.
-   */
-  tokens_per_second: number | null;
-  /**
-   * Milliseconds within which 50, 95 and 99 % of the answers came: the first token of streams, and the end of all completed answers. They are computed from the counts, so they may be off by a part of a step. null: not stored for these groups or filters, or this time.
-   */
-  percentiles: {
-    first_token_ms: {
-      p50: number;
-      p95: number;
-      p99: number;
-      /**
-       * Number of answers by time, in four steps for each power of ten, from 20 ms, without empty steps. Add the counts of several rows to get their percentiles.
-       */
-      counts: {
-        /**
-         * The upper bound of the step in milliseconds. null: longer than all steps.
-         */
-        up_to_ms: number | null;
-        answers: number;
-      }[];
-    } | null;
-    total_ms: {
-      p50: number;
-      p95: number;
-      p99: number;
-      /**
-       * Number of answers by time, in four steps for each power of ten, from 20 ms, without empty steps. Add the counts of several rows to get their percentiles.
-       */
-      counts: {
-        /**
-         * The upper bound of the step in milliseconds. null: longer than all steps.
-         */
-        up_to_ms: number | null;
-        answers: number;
-      }[];
-    } | null;
-  } | null;
-  /**
-   * Id of the account, if `group_by` has it.
-   */
-  account?: string;
-  /**
-   * Id of the organization that the account belongs to now, if `group_by` has it. null for none.
-   */
-  organization?: string | null;
-  /**
-   * Id of the person that the credential belongs to, if `group_by` has it. null for none.
-   */
-  person?: string | null;
-  /**
-   * Model server that answered, if `group_by` has it. null: none did.
-   */
-  upstream?: string | null;
-  /**
-   * Model server that answered and the requested model, as `upstream/model`, if `group_by` has it. null: none did.
-   */
-  deployment?: string | null;
-  /**
-   * Present if `group_by` has it.
-   */
-  outcome?: "completed" | "failed" | "cancelled" | "interrupted";
-}
-export interface AllRequestList {
-  object: "list";
-  data: RequestOfAnyAccount[];
-  /**
-   * Send it as `cursor` to get the next page. null on the last page. Earlier pages may be empty.
-   */
-  next: string | null;
-  /**
-   * Unix seconds. Requests that began later than this have all been read. null on the last page.
-   */
-  searched_to: number | null;
-  /**
-   * Start of the stored requests in Unix seconds, if the requested time begins earlier.
-   */
-  kept_since?: number;
-  /**
-   * Names of the accounts, credentials and apps above, by id.
-   */
-  names: {
-    [k: string]: string;
-  };
-}
-export interface RequestOfAnyAccount {
-  object: "request";
-  /**
-   * `x-request-id` of the answer.
-   */
-  id: string;
-  /**
-   * Start of the request in Unix seconds. For a refused request, the time of the refusal.
-   */
-  at: number;
-  operation:
-    | "chat"
-    | "completion"
-    | "embedding"
-    | "response"
-    | "message"
-    | "rerank"
-    | "score"
-    | "moderation"
-    | "decision"
-    | "speech"
-    | "transcription"
-    | "translation"
-    | "image"
-    | "image_edit"
-    | "image_variation"
-    | "tokenize"
-    | "detokenize"
-    | "realtime"
-    | "tool";
-  /**
-   * Requested model, or MCP server and tool (`github/search`). null if the request was refused before its body was read.
-   */
-  model: string | null;
-  /**
-   * Id of the credential: a key, a signed-in member (`mbr_…`) or the grant of an app (`grt_…`).
-   */
-  key: string;
-  /**
-   * Id of the OAuth app. null for none.
-   */
-  app: string | null;
-  /**
-   * null under the same condition as `model`.
-   */
-  stream: boolean | null;
-  /**
-   * Tags of the request. Always empty for a refused request.
-   */
-  tags: string[];
-  /**
-   * `cancelled`: the client disconnected. `interrupted`: the server's process ended first. `refused`: the request got an error before it began, so it is not part of the usage.
-   */
-  outcome: "completed" | "failed" | "cancelled" | "interrupted" | "refused";
-  /**
-   * `code` of the error that ended the request.
-   */
-  error_code: string | null;
-  /**
-   * HTTP status of the error. For a stream that had begun, the status that it would have had.
-   */
-  error_status: number | null;
-  /**
-   * Error message to the client of a refused request, without names that the client made up. Otherwise null.
-   */
-  error_message: string | null;
-  prompt_tokens: number;
-  /**
-   * Prompt tokens read from a cache.
-   */
-  cached_tokens: number;
-  /**
-   * Prompt tokens written to a cache.
-   */
-  cache_write_tokens: number;
-  completion_tokens: number;
-  /**
-   * Reasoning tokens of the answer, as far as the model server reports them.
-   */
-  reasoning_tokens: number;
-  total_tokens: number;
-  /**
-   * True if the tokens are an estimate, because the model server reported none or implausible numbers.
-   */
-  estimated: boolean;
-  /**
-   * True if the reported usage was implausible. If the server reported more tokens than possible, these are the possible maximum. If it reported fewer than it delivered, these are `estimated`.
-   */
-  capped: boolean;
-  /**
-   * True if the answer came from the response cache, without a model.
-   */
-  from_cache: boolean;
-  /**
-   * Cost in USD. null if the model has no price or the request was refused.
-   */
-  cost: number | null;
-  /**
-   * Model server that answered. null if none did.
-   */
-  upstream: string | null;
-  /**
-   * Number of attempts at model servers.
-   */
-  attempts: number;
-  /**
-   * Milliseconds in the queue, before the request was sent.
-   */
-  queue_ms: number;
-  /**
-   * Milliseconds from the request to the first chunk of its answer. null if the answer was not streamed or came in one chunk.
-   */
-  first_token_ms: number | null;
-  /**
-   * Total milliseconds until the end.
-   */
-  duration_ms: number;
-  /**
-   * Tokens per second of generation, after the first token. null if too little was streamed.
-   */
-  tokens_per_second: number | null;
-  /**
-   * Id of the account.
-   */
-  account: string;
-  environment: "live" | "test" | "dev";
-}
-export interface RequestDetailOfAnyAccount {
-  object: "request";
-  /**
-   * `x-request-id` of the answer.
-   */
-  id: string;
-  /**
-   * Start of the request in Unix seconds. For a refused request, the time of the refusal.
-   */
-  at: number;
-  operation:
-    | "chat"
-    | "completion"
-    | "embedding"
-    | "response"
-    | "message"
-    | "rerank"
-    | "score"
-    | "moderation"
-    | "decision"
-    | "speech"
-    | "transcription"
-    | "translation"
-    | "image"
-    | "image_edit"
-    | "image_variation"
-    | "tokenize"
-    | "detokenize"
-    | "realtime"
-    | "tool";
-  /**
-   * Requested model, or MCP server and tool (`github/search`). null if the request was refused before its body was read.
-   */
-  model: string | null;
-  /**
-   * Id of the credential: a key, a signed-in member (`mbr_…`) or the grant of an app (`grt_…`).
-   */
-  key: string;
-  /**
-   * Id of the OAuth app. null for none.
-   */
-  app: string | null;
-  /**
-   * null under the same condition as `model`.
-   */
-  stream: boolean | null;
-  /**
-   * Tags of the request. Always empty for a refused request.
-   */
-  tags: string[];
-  /**
-   * `cancelled`: the client disconnected. `interrupted`: the server's process ended first. `refused`: the request got an error before it began, so it is not part of the usage.
-   */
-  outcome: "completed" | "failed" | "cancelled" | "interrupted" | "refused";
-  /**
-   * `code` of the error that ended the request.
-   */
-  error_code: string | null;
-  /**
-   * HTTP status of the error. For a stream that had begun, the status that it would have had.
-   */
-  error_status: number | null;
-  /**
-   * Error message to the client of a refused request, without names that the client made up. Otherwise null.
-   */
-  error_message: string | null;
-  prompt_tokens: number;
-  /**
-   * Prompt tokens read from a cache.
-   */
-  cached_tokens: number;
-  /**
-   * Prompt tokens written to a cache.
-   */
-  cache_write_tokens: number;
-  completion_tokens: number;
-  /**
-   * Reasoning tokens of the answer, as far as the model server reports them.
-   */
-  reasoning_tokens: number;
-  total_tokens: number;
-  /**
-   * True if the tokens are an estimate, because the model server reported none or implausible numbers.
-   */
-  estimated: boolean;
-  /**
-   * True if the reported usage was implausible. If the server reported more tokens than possible, these are the possible maximum. If it reported fewer than it delivered, these are `estimated`.
-   */
-  capped: boolean;
-  /**
-   * True if the answer came from the response cache, without a model.
-   */
-  from_cache: boolean;
-  /**
-   * Cost in USD. null if the model has no price or the request was refused.
-   */
-  cost: number | null;
-  /**
-   * Model server that answered. null if none did.
-   */
-  upstream: string | null;
-  /**
-   * Number of attempts at model servers.
-   */
-  attempts: number;
-  /**
-   * Milliseconds in the queue, before the request was sent.
-   */
-  queue_ms: number;
-  /**
-   * Milliseconds from the request to the first chunk of its answer. null if the answer was not streamed or came in one chunk.
-   */
-  first_token_ms: number | null;
-  /**
-   * Total milliseconds until the end.
-   */
-  duration_ms: number;
-  /**
-   * Tokens per second of generation, after the first token. null if too little was streamed.
-   */
-  tokens_per_second: number | null;
-  /**
-   * Further usage that only some model servers report, and the bytes of a tool call. null if there is none.
-   */
-  usage_details: UsageDetails | null;
-  /**
-   * Attempts, oldest first. Empty if no model server was asked, and for failed requests from before trails existed. Of very many steps, the first and the last are stored, and the last has the number of omitted steps.
-   */
-  trail: RequestStep[];
-  /**
-   * Id of the stored chat completion of the request. null if none is stored or the caller may not read it.
-   */
-  chat: string | null;
-  /**
-   * Content of a tool call, if `tools.record` stores it. null if none is stored or the caller may not read it.
-   */
-  tool_content: {
-    /**
-     * Arguments of the tool as JSON, cut if they are long.
-     */
-    arguments: string;
-    /**
-     * Result of the tool as JSON, cut if it is long.
-     */
-    result: string;
-  } | null;
-  /**
-   * Id of the account.
-   */
-  account: string;
-  environment: "live" | "test" | "dev";
-  /**
-   * Names of the accounts, credentials and apps above, by id.
-   */
-  names: {
-    [k: string]: string;
-  };
-}
-export interface AllRefusalList {
-  object: "list";
-  data: RefusalOfAnyAccount[];
-  /**
-   * Names of the accounts, credentials and apps above, by id.
-   */
-  names: {
-    [k: string]: string;
-  };
-}
-export interface RefusalOfAnyAccount {
-  object: "refusal";
-  /**
-   * Start of the hour in Unix seconds.
-   */
-  start: number;
-  /**
-   * Id of the credential, as in the usage by key. null together with `model`: too many at once to tell them apart.
-   */
-  key: string | null;
-  /**
-   * Id of the OAuth app. null for none.
-   */
-  app: string | null;
-  model: string | null;
-  /**
-   * Reached limit: a rate limit of requests or tokens or a monthly quota, with its owner. `capacity`: no model server had a free slot in time.
-   */
-  reason:
-    | "key_requests"
-    | "key_tokens"
-    | "account_requests"
-    | "account_tokens"
-    | "key_quota"
-    | "account_quota"
-    | "member_quota"
-    | "app_quota"
-    | "tag_quota"
-    | "organization_quota"
-    | "capacity";
-  requests: number;
-  /**
-   * Time of the last refusal in Unix seconds.
-   */
-  last_at: number;
-  /**
-   * Id of the account.
-   */
-  account: string;
 }
 export interface CreateAccountKeyRequest {
   /**
@@ -9748,96 +1744,60 @@ export interface CreateAccountKeyRequest {
    */
   environment: "live" | "test" | "dev";
 }
-export interface TierList {
-  object: "list";
-  data: Tier[];
-}
-export interface Tier {
-  object: "tier";
+export interface CreateAccountRequest {
+  /**
+   * Display name, in printable characters.
+   */
   name: string;
   /**
-   * null: no limit.
+   * Name of a tier; `free` by default.
    */
-  requests_per_minute: number | null;
-  /**
-   * null: no limit.
-   */
-  tokens_per_minute: number | null;
-  /**
-   * null: no limit.
-   */
-  monthly_tokens: number | null;
-  /**
-   * USD; null: no limit.
-   */
-  monthly_spend: number | null;
-  /**
-   * Quotas per window, in addition to the monthly quotas.
-   */
-  quotas: {
-    /**
-     * Unit of the amount. `usd` is counted by the prices of the models.
-     */
-    unit: "requests" | "tokens" | "usd";
-    /**
-     * Amount: a whole number of requests or tokens, or a number of USD.
-     */
-    amount: number;
-    /**
-     * Length of the window: a named span, or seconds.
-     */
-    per: ("hour" | "5h" | "day" | "week" | "month") | number;
-    /**
-     * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
-     */
-    window: "calendar" | "rolling";
-    /**
-     * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
-     *
-     * @minItems 1
-     * @maxItems 32
-     */
-    models?: string[];
-    /**
-     * Count only requests with this tag. Default: all requests.
-     */
-    tag?: string;
-    /**
-     * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
-     */
-    hard_stop?: boolean;
-  }[];
-  /**
-   * Environments in which the limits apply. The other environments have no limits.
-   *
-   * @maxItems 3
-   */
-  environments: ("live" | "test" | "dev")[];
-  /**
-   * Highest priority of requests of its accounts in all environments, and the default priority. Default: `normal`.
-   */
-  priority: "low" | "normal" | "high";
-  /**
-   * Source of its figures. Figures from `file` can only be changed in headrace.yaml.
-   */
-  source: "built-in" | "file" | "database";
-  /**
-   * Number of accounts with this tier.
-   */
-  accounts: number;
+  tier?: string | null;
+  tools?: string[] | null;
 }
-/**
- * All figures of the tier. `null` means no limit, and so does an omitted optional member.
- */
-export interface TierRequest {
+export interface CreateAppRequest {
   /**
-   * null: no limit. Per account and environment.
+   * Name on the consent page, in printable characters. It must not look like the name of this server.
    */
-  requests_per_minute: number | null;
+  name: string;
+  homepage_url?: string | null;
   /**
-   * null: no limit. Per account and environment.
+   * `confidential`: the app runs on a server and has a secret. `public`: the app runs on users' devices, without a secret. Default `confidential`.
    */
-  tokens_per_minute: number | null;
+  type?: ("confidential" | "public") | null;
+  redirect_uris?: string[] | null;
+  /**
+   * Scopes that the app may request. Default: `chat:write models:read`.
+   */
+  scopes?: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use")[] | null;
+  tools?: string[] | null;
+  require_pkce?: boolean | null;
+}
+export interface CreateInvitationRequest {
+  /**
+   * E-mail address, compared without regard to case.
+   */
+  email: string;
+  /**
+   * Default `member`.
+   */
+  role?: "owner" | "admin" | "member";
+}
+export interface CreateKeyRequest {
+  /**
+   * Purpose of the key, in printable characters.
+   */
+  name: string;
+  scopes?:
+    ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[] | null;
+  expires_at?: number | null;
+  /**
+   * Seconds until the key expires. Alternative to `expires_at`.
+   */
+  expires_in?: number | null;
+  allowed_ips?: string[] | null;
+  rate_limit?: number | null;
+  rate_limit_window?: number | null;
   monthly_tokens?: number | null;
   monthly_spend?: number | null;
   quotas?:
@@ -9875,210 +1835,773 @@ export interface TierRequest {
         hard_stop?: boolean;
       }[]
     | null;
+  models?: string[] | null;
+  tools?: string[] | null;
+  never_leaves?: boolean | null;
   /**
-   * Environments in which the limits apply. The other environments have no limits. Default: `live`, `test`.
+   * Highest priority of requests of the key, and their default. It cannot exceed the priority of the account's tier. null: the tier's priority.
+   */
+  priority?: ("low" | "normal" | "high") | null;
+  response_cache?: ("on" | "off") | null;
+  tags?: string[] | null;
+  note?: string | null;
+}
+export interface CreateLimitRequest {
+  /**
+   * Unit of the amount. `usd` is counted by the prices of the models.
+   */
+  unit: "requests" | "tokens" | "usd";
+  /**
+   * Length of the window: a named span, or seconds.
+   */
+  per: ("hour" | "5h" | "day" | "week" | "month") | number;
+  /**
+   * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
+   */
+  window?: "calendar" | "rolling";
+  /**
+   * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
+   *
+   * @minItems 1
+   * @maxItems 32
+   */
+  models?: string[];
+  /**
+   * Count only requests with this tag. Default: all requests.
+   */
+  tag?: string;
+  owner?: ("member" | "account") | null;
+  /**
+   * Amount that is wanted in addition. Missing: whoever decides chooses it.
+   */
+  amount?: number | null;
+  /**
+   * Reason for the people who decide, in one line.
+   */
+  reason: string;
+}
+export interface CreateManagedModelRequest {
+  /**
+   * Id that clients send, in printable ASCII characters without spaces: the id of a discovered model, or a new one.
+   */
+  id: string;
+  /**
+   * Owner label in the model list. null: the upstream's value.
+   */
+  owned_by?: string | null;
+  /**
+   * Capabilities of the model. Omitted capabilities are unknown, and the model server decides. null: the upstream's values.
+   */
+  capabilities?: {
+    /**
+     * Answers chat completions.
+     */
+    chat?: boolean;
+    /**
+     * Answers legacy completions.
+     */
+    completion?: boolean;
+    /**
+     * Creates embeddings.
+     */
+    embeddings?: boolean;
+    /**
+     * Ranks documents for a query, and scores texts.
+     */
+    rerank?: boolean;
+    /**
+     * Detects harmful texts and images.
+     */
+    moderation?: boolean;
+    /**
+     * Answers typed questions with probabilities.
+     */
+    decisions?: boolean;
+    /**
+     * Converts text to speech.
+     */
+    speech?: boolean;
+    /**
+     * Transcribes or translates recordings.
+     */
+    transcription?: boolean;
+    /**
+     * Creates and edits images.
+     */
+    images?: boolean;
+    /**
+     * Holds a live conversation over a WebSocket, in audio or text.
+     */
+    realtime?: boolean;
+    /**
+     * Converts texts to tokens and back.
+     */
+    tokenize?: boolean;
+  } | null;
+  /**
+   * Context length in tokens, prompt and answer together. null: the upstream's value, else unlimited.
+   */
+  context_length?: number | null;
+  /**
+   * Environments whose keys may use the model. Without its own deployments, a model is limited to the environments of its upstreams. null: the environments of the upstreams, or `live`, `dev` for a model with deployments of its own.
    */
   environments?: ("live" | "test" | "dev")[] | null;
-  priority?: ("low" | "normal" | "high") | null;
+  /**
+   * Price of usage, for requests that begin after the change. null: the price of `price_of`, else usage is free.
+   */
+  price?: {
+    /**
+     * USD per million tokens of the prompt.
+     */
+    input: number;
+    /**
+     * USD per million tokens of the prompt that were read from a cache. Default: `input`.
+     */
+    cached_input?: number;
+    /**
+     * USD per million tokens of the prompt that were written to a cache. Default: `input`.
+     */
+    cache_write?: number;
+    /**
+     * USD per million tokens of the prompt that were written to a cache for an hour. Default: `cache_write`.
+     */
+    cache_write_1h?: number;
+    /**
+     * USD per million tokens of audio in the prompt. Default: `input`.
+     */
+    input_audio?: number;
+    /**
+     * USD per million tokens of images in the prompt. Default: `input`.
+     */
+    input_image?: number;
+    /**
+     * USD per million tokens of the answer.
+     */
+    output: number;
+    /**
+     * USD per million tokens of the reasoning. Default: `output`.
+     */
+    reasoning?: number;
+    /**
+     * USD per million tokens of audio in the answer. Default: `output`.
+     */
+    output_audio?: number;
+    /**
+     * USD per million tokens of images in the answer. Default: `output`.
+     */
+    output_image?: number;
+    /**
+     * USD for a request.
+     */
+    request?: number;
+    /**
+     * USD for a search that the model server ran.
+     */
+    search?: number;
+    /**
+     * USD for a document that is ranked or compared.
+     */
+    document?: number;
+    /**
+     * USD for a query over up to 100 documents.
+     */
+    search_unit?: number;
+    /**
+     * USD for a character that is spoken.
+     */
+    character?: number;
+    /**
+     * USD for a second of audio that is transcribed.
+     */
+    second?: number;
+    /**
+     * USD for an image that is made.
+     */
+    image?: number;
+    /**
+     * Rates that replace the base rates if all conditions of the variant apply. Later variants take precedence, and factors multiply. At most 16.
+     *
+     * @maxItems 16
+     */
+    variants?: {
+      /**
+       * Condition: the prompt has more tokens than this, including cached tokens. The rates then apply to all its tokens.
+       */
+      context_above?: number;
+      /**
+       * Condition: the model server reports that it served the request in this tier, speed or region, such as `flex`, `fast` or `us`.
+       */
+      served?: string;
+      /**
+       * Condition: the request begins at this time or later, such as `2026-12-01` or `2026-12-01T08:00:00Z`.
+       */
+      from?: string;
+      /**
+       * Condition: the request begins in one of these parts of a day (UTC), such as `01:00-04:00`.
+       *
+       * @minItems 1
+       * @maxItems 8
+       */
+      hours?: string[];
+      /**
+       * Condition: the request begins on one of these days of the week (UTC).
+       *
+       * @minItems 1
+       * @maxItems 7
+       */
+      days?: ("sun" | "mon" | "tue" | "wed" | "thu" | "fri" | "sat")[];
+      /**
+       * Factor for all token rates under these conditions, including the rates of this variant.
+       */
+      factor?: number;
+      /**
+       * USD per million tokens of the prompt.
+       */
+      input?: number;
+      /**
+       * USD per million tokens of the prompt that were read from a cache. Default: `input`.
+       */
+      cached_input?: number;
+      /**
+       * USD per million tokens of the prompt that were written to a cache. Default: `input`.
+       */
+      cache_write?: number;
+      /**
+       * USD per million tokens of the prompt that were written to a cache for an hour. Default: `cache_write`.
+       */
+      cache_write_1h?: number;
+      /**
+       * USD per million tokens of audio in the prompt. Default: `input`.
+       */
+      input_audio?: number;
+      /**
+       * USD per million tokens of images in the prompt. Default: `input`.
+       */
+      input_image?: number;
+      /**
+       * USD per million tokens of the answer.
+       */
+      output?: number;
+      /**
+       * USD per million tokens of the reasoning. Default: `output`.
+       */
+      reasoning?: number;
+      /**
+       * USD per million tokens of audio in the answer. Default: `output`.
+       */
+      output_audio?: number;
+      /**
+       * USD per million tokens of images in the answer. Default: `output`.
+       */
+      output_image?: number;
+      /**
+       * USD for a request.
+       */
+      request?: number;
+      /**
+       * USD for a search that the model server ran.
+       */
+      search?: number;
+      /**
+       * USD for a document that is ranked or compared.
+       */
+      document?: number;
+      /**
+       * USD for a query over up to 100 documents.
+       */
+      search_unit?: number;
+      /**
+       * USD for a character that is spoken.
+       */
+      character?: number;
+      /**
+       * USD for a second of audio that is transcribed.
+       */
+      second?: number;
+      /**
+       * USD for an image that is made.
+       */
+      image?: number;
+    }[];
+  } | null;
+  /**
+   * A model in the price list, as `headrace prices` names it (`vendor/model`). Its price applies if `price` is null.
+   */
+  price_of?: string | null;
+  /**
+   * Deployments of the model. Requests are distributed by weight. null or empty: all upstreams and nodes that list this id, and the built-in engine if it has the model.
+   */
+  deployments?:
+    | {
+        /**
+         * Name of an upstream or node, or `built-in` for the built-in engine.
+         */
+        upstream: string;
+        /**
+         * Id of the model at the upstream. Default: the public id.
+         */
+        model?: string | null;
+        /**
+         * Share of the requests, relative to the other deployments. Default 1.
+         */
+        weight?: number | null;
+      }[]
+    | null;
+  /**
+   * Fallback models, tried in this order if all deployments of this model fail or are busy. The answer names the model that answered, and is charged at its price.
+   */
+  fallbacks?: string[] | null;
+  /**
+   * Other names that clients can send, or prefixes ending in `*`: 1 to 256 printable ASCII characters without spaces, and no * but at the end. A model with that id has precedence, then the exact alias, then the longest prefix. No two models can have the same alias.
+   */
+  aliases?: string[] | null;
+  /**
+   * Policies for requests to the model. Omitted policies keep their values. null removes one policy, or all of them.
+   */
+  policies?: {
+    /**
+     * True if another deployment continues a stream that its upstream cut. The deployment must be able to continue the text exactly.
+     */
+    continuation?: boolean | null;
+    /**
+     * Deployments that are used only if the others would keep a request waiting, or under the conditions given here.
+     */
+    overflow?: {
+      /**
+       * Upstreams whose deployments of the model come last, the cheapest first.
+       *
+       * @minItems 1
+       * @maxItems 16
+       */
+      to: {
+        /**
+         * Name of an upstream or node that has a deployment of the model.
+         */
+        upstream: string;
+        /**
+         * Your costs for this upstream, with the keys of a model's `price`. The cheapest upstream comes first. Default: the price of `cost_of`, else the model's price.
+         */
+        cost?: {
+          /**
+           * USD per million tokens of the prompt.
+           */
+          input: number;
+          /**
+           * USD per million tokens of the prompt that were read from a cache. Default: `input`.
+           */
+          cached_input?: number;
+          /**
+           * USD per million tokens of the prompt that were written to a cache. Default: `input`.
+           */
+          cache_write?: number;
+          /**
+           * USD per million tokens of the prompt that were written to a cache for an hour. Default: `cache_write`.
+           */
+          cache_write_1h?: number;
+          /**
+           * USD per million tokens of audio in the prompt. Default: `input`.
+           */
+          input_audio?: number;
+          /**
+           * USD per million tokens of images in the prompt. Default: `input`.
+           */
+          input_image?: number;
+          /**
+           * USD per million tokens of the answer.
+           */
+          output: number;
+          /**
+           * USD per million tokens of the reasoning. Default: `output`.
+           */
+          reasoning?: number;
+          /**
+           * USD per million tokens of audio in the answer. Default: `output`.
+           */
+          output_audio?: number;
+          /**
+           * USD per million tokens of images in the answer. Default: `output`.
+           */
+          output_image?: number;
+          /**
+           * USD for a request.
+           */
+          request?: number;
+          /**
+           * USD for a search that the model server ran.
+           */
+          search?: number;
+          /**
+           * USD for a document that is ranked or compared.
+           */
+          document?: number;
+          /**
+           * USD for a query over up to 100 documents.
+           */
+          search_unit?: number;
+          /**
+           * USD for a character that is spoken.
+           */
+          character?: number;
+          /**
+           * USD for a second of audio that is transcribed.
+           */
+          second?: number;
+          /**
+           * USD for an image that is made.
+           */
+          image?: number;
+          /**
+           * Rates that replace the base rates if all conditions of the variant apply. Later variants take precedence, and factors multiply. At most 16.
+           *
+           * @maxItems 16
+           */
+          variants?: {
+            /**
+             * Condition: the prompt has more tokens than this, including cached tokens. The rates then apply to all its tokens.
+             */
+            context_above?: number;
+            /**
+             * Condition: the model server reports that it served the request in this tier, speed or region, such as `flex`, `fast` or `us`.
+             */
+            served?: string;
+            /**
+             * Condition: the request begins at this time or later, such as `2026-12-01` or `2026-12-01T08:00:00Z`.
+             */
+            from?: string;
+            /**
+             * Condition: the request begins in one of these parts of a day (UTC), such as `01:00-04:00`.
+             *
+             * @minItems 1
+             * @maxItems 8
+             */
+            hours?: string[];
+            /**
+             * Condition: the request begins on one of these days of the week (UTC).
+             *
+             * @minItems 1
+             * @maxItems 7
+             */
+            days?: ("sun" | "mon" | "tue" | "wed" | "thu" | "fri" | "sat")[];
+            /**
+             * Factor for all token rates under these conditions, including the rates of this variant.
+             */
+            factor?: number;
+            /**
+             * USD per million tokens of the prompt.
+             */
+            input?: number;
+            /**
+             * USD per million tokens of the prompt that were read from a cache. Default: `input`.
+             */
+            cached_input?: number;
+            /**
+             * USD per million tokens of the prompt that were written to a cache. Default: `input`.
+             */
+            cache_write?: number;
+            /**
+             * USD per million tokens of the prompt that were written to a cache for an hour. Default: `cache_write`.
+             */
+            cache_write_1h?: number;
+            /**
+             * USD per million tokens of audio in the prompt. Default: `input`.
+             */
+            input_audio?: number;
+            /**
+             * USD per million tokens of images in the prompt. Default: `input`.
+             */
+            input_image?: number;
+            /**
+             * USD per million tokens of the answer.
+             */
+            output?: number;
+            /**
+             * USD per million tokens of the reasoning. Default: `output`.
+             */
+            reasoning?: number;
+            /**
+             * USD per million tokens of audio in the answer. Default: `output`.
+             */
+            output_audio?: number;
+            /**
+             * USD per million tokens of images in the answer. Default: `output`.
+             */
+            output_image?: number;
+            /**
+             * USD for a request.
+             */
+            request?: number;
+            /**
+             * USD for a search that the model server ran.
+             */
+            search?: number;
+            /**
+             * USD for a document that is ranked or compared.
+             */
+            document?: number;
+            /**
+             * USD for a query over up to 100 documents.
+             */
+            search_unit?: number;
+            /**
+             * USD for a character that is spoken.
+             */
+            character?: number;
+            /**
+             * USD for a second of audio that is transcribed.
+             */
+            second?: number;
+            /**
+             * USD for an image that is made.
+             */
+            image?: number;
+          }[];
+        } | null;
+        /**
+         * A model in the price list, as `headrace prices` names it. Its price is your cost if `cost` is not set.
+         */
+        cost_of?: string | null;
+      }[];
+      /**
+       * Overflow if a request is expected to wait this long for the other deployments. Default: no overflow because of waiting.
+       */
+      after_seconds?: number | null;
+      /**
+       * Overflow if the prompt has more tokens than this. Default: no overflow because of length.
+       */
+      prompt_tokens_above?: number | null;
+      /**
+       * Parts of a day (UTC) in which these deployments are used like any other, such as `18:00-08:00`. Default: none.
+       */
+      hours?: string[] | null;
+      /**
+       * Maximum expected cost of one request there, in USD. Default: no limit.
+       */
+      most_usd_per_request?: number | null;
+      /**
+       * Maximum cost of all requests there. Default: no limit.
+       */
+      spend?: {
+        /**
+         * Maximum cost in each span, in USD.
+         */
+        usd: number;
+        /**
+         * Span of the calendar, in UTC. A week begins on Monday.
+         */
+        per: "hour" | "day" | "week" | "month";
+      } | null;
+    } | null;
+    /**
+     * Response cache, separate for each account.
+     */
+    cache?: {
+      /**
+       * Which requests use the cache: `deterministic` for requests with temperature 0 and those that ask for it, `asked` only for those that ask for it, or `all`. Default: `deterministic`.
+       */
+      requests?: ("deterministic" | "asked" | "all") | null;
+      /**
+       * Lifetime of a cached answer. Default: 3600.
+       */
+      ttl_seconds?: number | null;
+      /**
+       * Factor of the price that a cached answer costs. Default: 0.
+       */
+      price_factor?: number | null;
+      /**
+       * Semantic cache: requests with the same meaning share an answer. Default: only identical requests do.
+       */
+      semantic?: {
+        /**
+         * Id of the embedding model that compares requests.
+         */
+        model: string;
+        /**
+         * Minimum cosine similarity of two requests that share an answer.
+         */
+        threshold: number;
+      } | null;
+    } | null;
+    /**
+     * Names of `guardrails` that check requests and answers of the model, in this order.
+     */
+    guardrails?: string[] | null;
+    /**
+     * A second model that also receives a share of the requests. Clients never see its answers.
+     */
+    shadow?: {
+      /**
+       * Id of the second model.
+       */
+      model: string;
+      /**
+       * Share of the requests in percent, above 0.
+       */
+      percent: number;
+    } | null;
+    /**
+     * Other models that answer a share of the requests. The model itself answers the rest.
+     */
+    split?:
+      | {
+          /**
+           * Id of the model that answers this share.
+           */
+          model: string;
+          /**
+           * Share of the requests in percent, above 0.
+           */
+          percent: number;
+        }[]
+      | null;
+  } | null;
 }
-export interface DeletedTier {
-  object: "tier";
+/**
+ * Needs `url` or `node`. Programs on this machine can only be configured in headrace.yaml.
+ */
+export interface CreateMcpServerRequest {
+  /**
+   * Name of the server. It prefixes the tool names that clients see.
+   */
   name: string;
-  deleted: true;
-}
-export interface UpstreamList {
-  object: "list";
-  data: Upstream[];
-}
-export interface Upstream {
-  object: "upstream";
-  name: string;
   /**
-   * null for the built-in engine and for nodes.
+   * URL of the server, for streamable HTTP.
    */
-  url: string | null;
+  url?: string;
   /**
-   * Source of the upstream. `database`: changed by this API. `file`: changed only in headrace.yaml.
+   * A server in the configuration of a node. Alternative to `url`.
    */
-  source: "built-in" | "command" | "file" | "database" | "found" | "node";
-  /**
-   * True if an upstream with this name was also added by this API. It has no effect while the file has the name.
-   */
-  overrides_database: boolean;
-  has_api_key: boolean;
-  /**
-   * True to serve the models that the upstream lists.
-   */
-  discover: boolean;
-  /**
-   * True if keys with `never_leaves` may use the upstream, because it sends nothing on to other systems. The built-in engine is local.
-   */
-  local: boolean;
-  /**
-   * Environments whose keys may use the upstream's discovered models.
-   */
-  environments: ("live" | "test" | "dev")[];
-  /**
-   * Seconds to wait for the first byte of an answer. null for the built-in engine and for nodes.
-   */
-  timeout_seconds: number | null;
-  /**
-   * Seconds without data after which a started answer fails. null for the built-in engine and for nodes.
-   */
-  idle_seconds: number | null;
-  /**
-   * Maximum number of concurrent requests. Further requests wait in the queue. null: measured automatically.
-   */
-  max_concurrency: number | null;
-  /**
-   * API of the upstream: `openai`, which most servers use, or `messages` for Anthropic's.
-   */
-  api: "openai" | "messages";
-  /**
-   * Conversation formats that the upstream supports, as configured or detected so far.
-   */
-  apis: ("chat" | "responses" | "messages")[];
-  /**
-   * True if `apis` is configured. Otherwise the formats are detected automatically.
-   */
-  names_apis: boolean;
-  /**
-   * Header for the API key: `authorization` as a bearer token, or `api-key` for Azure. null: `authorization`, or `x-api-key` if `api` is `messages`.
-   */
-  key_header: ("authorization" | "api-key" | "x-api-key") | null;
-  /**
-   * Query parameters added to every request, at most 20, such as `api-version` for Azure.
-   */
-  query: {
-    [k: string]: string;
+  node?: {
+    /**
+     * Id or name of the node.
+     */
+    node: string;
+    /**
+     * Name of the server at the node.
+     */
+    server: string;
   };
-  /**
-   * For vLLM: send a `cache_salt` with each request, different for each account, so that accounts do not share cached prompts.
-   */
-  cache_salt: boolean;
-  /**
-   * For vLLM with `--scheduling-policy priority`: send a `priority` with each request.
-   */
-  priority: boolean;
-  /**
-   * What `user`, `safety_identifier`, `prompt_cache_key` and, in Messages, `metadata.user_id` become: `hashed`, with the account, `as_sent` or `removed`. null: `as_sent` if the upstream is local, else `hashed`.
-   */
-  identifiers: ("hashed" | "as_sent" | "removed") | null;
-  /**
-   * Result of the last poll, which runs every 30 s. `starting`: not polled yet. `draining` takes precedence over the others.
-   */
-  state: "ok" | "unreachable" | "draining" | "starting";
-  /**
-   * Circuit breaker after failed connections. `resting`: other deployments come first. `trying`: one request or probe is testing the upstream. `ready`: the next request or probe will test it.
-   */
-  health: "ok" | "resting" | "ready" | "trying";
-  /**
-   * Number of models that the upstream listed when it was last reached.
-   */
-  models: number;
-  /**
-   * Number of running requests.
-   */
-  running: number;
-  /**
-   * Number of requests that wait for a free slot.
-   */
-  waiting: number;
-  /**
-   * Current limit of concurrent requests. null before the first request.
-   */
-  concurrency: number | null;
-  /**
-   * Figures from the upstream's own metrics, for vLLM, SGLang and llama-server. null without recent figures.
-   */
-  load: {
+  title?: string | null;
+  description?: string | null;
+  headers?: {
+    [k: string]: string;
+  } | null;
+  oauth?: {
+    issuer?: string | null;
     /**
-     * Number of running requests of all clients.
+     * Id of a client that you registered there. null: the gateway uses its client metadata document or registers itself.
      */
-    running: number;
+    client_id?: string | null;
     /**
-     * Number of requests in the upstream's own queue.
+     * Stored encrypted and not shown again.
      */
-    waiting: number;
+    client_secret?: string | null;
     /**
-     * Used share of the KV cache, 0 to 1.
+     * Scopes to request from users. null: the scopes that the server requests.
      */
-    cache_use: number | null;
-    /**
-     * Share of prompt tokens found in the prefix cache, 0 to 1.
-     */
-    cache_hits: number | null;
+    scopes?: string[] | null;
   } | null;
   /**
-   * Reason why the upstream cannot be reached.
+   * True if keys with `never_leaves` may use the server, because it sends nothing on to other systems. If `url` changes to another server and this member is omitted, it becomes false.
    */
-  error: string | null;
+  local?: boolean;
   /**
-   * State of the upstream as the attempts of real requests show it. null without recent attempts.
+   * Environments whose keys may use the server. null: all.
    */
-  attempts: UpstreamAttemptHealth | null;
+  environments?: ("live" | "test" | "dev")[] | null;
   /**
-   * null for upstreams that were not added by this API.
+   * Accounts that may use the server. null: all.
    */
-  created_at: number | null;
+  accounts?: string[] | null;
+  /**
+   * Names of the tools that are offered, or prefixes ending in `*`. null: all.
+   */
+  tools?: string[] | null;
+  /**
+   * Which tool and prompt definitions are offered. `first`: the first version seen, while changes wait for an operator. `each`: only definitions that an operator approved. `all`: all definitions.
+   */
+  approval?: "first" | "each" | "all";
+  /**
+   * Sharing of connections to the server. `person`: a connection for each person. `all`: all users share connections.
+   */
+  sharing?: "person" | "all";
+  protocol_version?: ("2026-07-28" | "2025-11-25" | "2025-06-18") | null;
+  /**
+   * Timeout of one call in seconds.
+   */
+  timeout_seconds?: number;
+  /**
+   * Maximum size of the result of a call, in bytes.
+   */
+  max_result_bytes?: number;
+  /**
+   * Maximum number of concurrent calls.
+   */
+  max_concurrency?: number;
+  price_per_call?: number | null;
+  enabled?: boolean;
 }
-export interface UpstreamAttemptHealth {
+export interface CreateNodeJoinTokenRequest {
   /**
-   * True after five failed attempts in a row, or failed attempts in a row for ten seconds. The next successful attempt ends it.
+   * Models that the node may serve without further approval. ["*"]: all that it announces. Default: none, an operator must approve them.
    */
-  failing: boolean;
+  approved_models?: string[] | null;
   /**
-   * Attempts of requests that ended in the last 120 s, on all replicas.
+   * Environments whose keys may use the node's models. Default: `live`, `dev`.
    */
-  attempts: number;
+  environments?: ("live" | "test" | "dev")[] | null;
   /**
-   * Number of these attempts that failed through a fault of the server.
+   * Lifetime of the token in seconds. Default: 3600.
    */
-  failed: number;
-  window_seconds: number;
+  expires_in?: number | null;
+}
+export interface CreateOrganizationRequest {
   /**
-   * First failure since the last success. null if the last attempt succeeded.
+   * Display name, in printable characters.
    */
-  since: number | null;
+  name: string;
   /**
-   * Last failed attempt. null if none failed recently.
+   * Tokens per calendar month (UTC). For all accounts together. null: no limit.
    */
-  last_failure: {
-    cause:
-      | "authentication"
-      | "quota"
-      | "rate_limit"
-      | "overload"
-      | "timeout"
-      | "dns"
-      | "tls"
-      | "connection"
-      | "not_http"
-      | "not_found"
-      | "no_answer"
-      | "broke_off"
-      | "server_error";
-    /**
-     * HTTP status. null without an HTTP answer.
-     */
-    status: number | null;
-    /**
-     * Known phrases of the server's message. null if it has none.
-     */
-    message: string | null;
-    /**
-     * Unix time in seconds.
-     */
-    at: number;
-  } | null;
+  monthly_tokens?: number | null;
   /**
-   * The figures and the last failure in words.
+   * USD per calendar month (UTC). For all accounts together. null: no limit.
    */
-  summary: string;
-  /**
-   * Ids of the models that fail. Empty if the upstream fails as a whole, or not at all.
-   */
-  failing_models: string[];
+  monthly_spend?: number | null;
+  quotas?:
+    | {
+        /**
+         * Unit of the amount. `usd` is counted by the prices of the models.
+         */
+        unit: "requests" | "tokens" | "usd";
+        /**
+         * Amount: a whole number of requests or tokens, or a number of USD.
+         */
+        amount: number;
+        /**
+         * Length of the window: a named span, or seconds.
+         */
+        per: ("hour" | "5h" | "day" | "week" | "month") | number;
+        /**
+         * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
+         */
+        window?: "calendar" | "rolling";
+        /**
+         * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
+         *
+         * @minItems 1
+         * @maxItems 32
+         */
+        models?: string[];
+        /**
+         * Count only requests with this tag. Default: all requests.
+         */
+        tag?: string;
+        /**
+         * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+         */
+        hard_stop?: boolean;
+      }[]
+    | null;
 }
 export interface CreateUpstreamRequest {
   /**
@@ -10136,134 +2659,731 @@ export interface CreateUpstreamRequest {
    */
   identifiers?: ("hashed" | "as_sent" | "removed") | null;
 }
+export interface CreateWebhookRequest {
+  /**
+   * URL that receives the events: https, on the public internet, without credentials. Operators' webhooks may also use the hosts and networks of `webhook_networks`, over http as well.
+   */
+  url: string;
+  format?: ("standard" | "slack" | "teams" | "pagerduty" | "alertmanager") | null;
+  routing_key?: string | null;
+  description?: string | null;
+  events?:
+    | (
+        | "quota.threshold"
+        | "key.unused"
+        | "key.expiring"
+        | "key.rotation_due"
+        | "model.shutdown"
+        | "errors.rate"
+        | "upstream.down"
+        | "upstream.up"
+        | "upstream.failing"
+        | "upstream.recovered"
+        | "node.away"
+        | "node.back"
+        | "tool.changed"
+        | "limit.requested"
+        | "limit.decided"
+        | "webhook.test"
+      )[]
+    | null;
+}
+export interface CreatedApiKey {
+  object: "api_key";
+  id: string;
+  name: string;
+  prefix: string;
+  /**
+   * The last four characters of the key.
+   */
+  last4: string;
+  environment: "live" | "test" | "dev";
+  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
+  /**
+   * `active`: the key works. `suspended`: it is refused until it, or what it depends on, is resumed. A key ends at the latest when the key that created it ends.
+   */
+  status: "active" | "expired" | "revoked" | "suspended";
+  /**
+   * Id of the key or person that created it. null for keys that neither created, such as the first key.
+   */
+  created_by: string | null;
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+  expires_at: number | null;
+  last_used_at: number | null;
+  /**
+   * Time of revocation. After a rotation it may lie in the future: the key works until then.
+   */
+  revoked_at: number | null;
+  allowed_ips: string[];
+  rate_limit: number | null;
+  rate_limit_window: number | null;
+  monthly_tokens: number | null;
+  monthly_spend: number | null;
+  /**
+   * Quotas per window, in addition to the monthly quotas.
+   */
+  quotas: {
+    /**
+     * Unit of the amount. `usd` is counted by the prices of the models.
+     */
+    unit: "requests" | "tokens" | "usd";
+    /**
+     * Amount: a whole number of requests or tokens, or a number of USD.
+     */
+    amount: number;
+    /**
+     * Length of the window: a named span, or seconds.
+     */
+    per: ("hour" | "5h" | "day" | "week" | "month") | number;
+    /**
+     * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
+     */
+    window: "calendar" | "rolling";
+    /**
+     * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
+     *
+     * @minItems 1
+     * @maxItems 32
+     */
+    models?: string[];
+    /**
+     * Count only requests with this tag. Default: all requests.
+     */
+    tag?: string;
+    /**
+     * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+     */
+    hard_stop?: boolean;
+  }[];
+  /**
+   * Model ids and patterns that the key may use. null: all models.
+   */
+  models: string[] | null;
+  /**
+   * Allowed tools, as `server` or `server/tool`. null: all tools that are offered.
+   */
+  tools: string[] | null;
+  /**
+   * True if requests of the key go only to the built-in engine and to upstreams and nodes that an operator marked as local.
+   */
+  never_leaves: boolean;
+  /**
+   * Highest priority of requests of the key, and their default. It cannot exceed the priority of the account's tier. null: the tier's priority.
+   */
+  priority: ("low" | "normal" | "high") | null;
+  response_cache: ("on" | "off") | null;
+  tags: string[];
+  note: string | null;
+  /**
+   * The API key. It is shown only in this response and is not stored.
+   */
+  key: string;
+}
 /**
- * Omitted members keep their values.
+ * The app, with `client_secret` if it is confidential.
  */
-export interface UpdateUpstreamRequest {
+export interface CreatedApp {
+  object: "app";
+  id: string;
   /**
-   * If the host, port or scheme changes and the upstream has a key, send `api_key` as well.
+   * Same as `id`, with OAuth's name.
    */
-  url?: string;
+  client_id: string;
+  name: string;
+  homepage_url: string | null;
+  type: "confidential" | "public";
+  redirect_uris: string[];
   /**
-   * null removes the key.
+   * Scopes that the app may request.
    */
-  api_key?: string | null;
+  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
-   * True to serve the models that the upstream lists.
+   * Allowed tools, as `server` or `server/tool`. null: all tools that are offered.
    */
-  discover?: boolean;
+  tools: string[] | null;
   /**
-   * If `url` changes to another server and this member is omitted, it becomes false.
+   * While an app is suspended, its tokens are refused.
    */
-  local?: boolean;
+  status: "active" | "suspended";
   /**
-   * Environments whose keys may use the upstream's discovered models.
+   * Environment of the app's access tokens.
+   */
+  environment: "live" | "test" | "dev";
+  require_pkce: boolean;
+  /**
+   * Name of the account, shown on the consent page.
+   */
+  publisher: string;
+  /**
+   * Id of the person or key that registered the app.
+   */
+  created_by: string | null;
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+  /**
+   * Valid secrets, oldest first, at most two. Empty for a public app.
+   */
+  secrets: AppSecret[];
+  /**
+   * The client secret. It is shown only in this response and is not stored.
+   */
+  client_secret?: string;
+}
+export interface CreatedInvitation {
+  object: "invitation";
+  id: string;
+  email: string;
+  /**
+   * `member`: has their own keys, apps and chats. `admin`: manages all keys, apps and members of the account. `owner`: also manages owners and admins.
+   */
+  role: "owner" | "admin" | "member";
+  /**
+   * Id of the person or key that sent the invitation. null for the console.
+   */
+  created_by: string | null;
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+  /**
+   * Unix time in seconds.
+   */
+  expires_at: number;
+  /**
+   * Link that works once, for anyone who has it. It is shown only in this response and is not stored. null if it was mailed.
+   */
+  link: string | null;
+  /**
+   * True if the invitation was sent by mail. Otherwise pass the link on yourself.
+   */
+  mailed: boolean;
+}
+export interface CreatedNodeJoinToken {
+  object: "node_join_token";
+  id: string;
+  /**
+   * Last four characters of the token.
+   */
+  last4: string;
+  status: "active" | "used" | "expired";
+  /**
+   * Ids of announced models that the node may serve. ["*"]: all models that it announces, now and later.
+   *
+   * @maxItems 200
+   *
+   * Items: Model ID to use; `GET /v1/models` lists them.
+   */
+  approved_models: string[];
+  /**
+   * Environments whose keys may use the node's models.
    *
    * @minItems 1
    * @maxItems 3
    */
-  environments?: ("live" | "test" | "dev")[];
+  environments: ("live" | "test" | "dev")[];
   /**
-   * Seconds to wait for the first byte of an answer.
+   * Unix time in seconds.
    */
-  timeout_seconds?: number;
+  created_at: number;
   /**
-   * Seconds without data after which a started answer fails.
+   * Unix time in seconds.
    */
-  idle_seconds?: number;
+  expires_at: number;
   /**
-   * Maximum number of concurrent requests. Further requests wait in the queue. null: measured automatically.
+   * Unix time in seconds. null if no node joined with the token.
    */
-  max_concurrency?: number | null;
+  used_at: number | null;
   /**
-   * API of the upstream: `openai`, which most servers use, or `messages` for Anthropic's.
+   * Id of the node that joined with the token.
    */
-  api?: "openai" | "messages";
+  node_id: string | null;
   /**
-   * Conversation formats that the upstream supports in full. Requests in other formats are translated. null: detected automatically.
+   * The token. It is shown only in this response.
    */
-  apis?: ("chat" | "responses" | "messages")[] | null;
+  token: string;
   /**
-   * Header for the API key: `authorization` as a bearer token, or `api-key` for Azure. null: `authorization`, or `x-api-key` if `api` is `messages`.
+   * Public URL of the gateway, which the machine joins.
    */
-  key_header?: ("authorization" | "api-key" | "x-api-key") | null;
-  query?: {
-    [k: string]: string;
-  } | null;
-  cache_salt?: boolean | null;
-  priority?: boolean | null;
-  /**
-   * What `user`, `safety_identifier`, `prompt_cache_key` and, in Messages, `metadata.user_id` become: `hashed`, with the account, `as_sent` or `removed`. null: `as_sent` if the upstream is local, else `hashed`.
-   */
-  identifiers?: ("hashed" | "as_sent" | "removed") | null;
-  /**
-   * While true, the upstream finishes its requests and gets no new ones. Allowed for every source. Survives a restart.
-   */
-  draining?: boolean;
+  gateway_url: string;
 }
-export interface DeletedUpstream {
-  object: "upstream";
+export interface DecideToolDefinition {
+  /**
+   * Default: `tool`.
+   */
+  kind?: "tool" | "prompt" | "instructions";
   name: string;
-  deleted: true;
+  digest: string;
+  decision: "approved" | "refused";
+}
+export interface DeploymentStatus {
+  /**
+   * Name of the model server.
+   */
+  upstream: string;
+  /**
+   * The built-in engine, an upstream that an operator added, a server found on this machine, or a machine that joined as a node.
+   */
+  kind: "built-in" | "configured" | "found" | "node";
+  /**
+   * Id of the model at the model server.
+   */
+  model: string;
+  /**
+   * `unreachable`: the server did not answer the last poll of its models. `failing`: it failed the last attempts of real requests. `cooling_down`: it failed recently, and is tried last. `draining`: it gets no new requests.
+   */
+  state: "ok" | "unreachable" | "failing" | "cooling_down" | "draining";
+  /**
+   * State of the model's process, if the process is started on demand. Otherwise null.
+   */
+  process:
+    ("off" | "waiting" | "loading" | "loaded" | "asleep" | "waking" | "stopping" | "restarting" | "failed") | null;
+  /**
+   * Number of running requests. If one limit covers all models of the server, the requests of all its models.
+   */
+  running: number;
+  /**
+   * Number of requests that wait for a free slot, counted in the same way.
+   */
+  waiting: number;
+  /**
+   * Number of waiting requests by priority.
+   */
+  waiting_by_priority: {
+    low: number;
+    normal: number;
+    high: number;
+  };
+  /**
+   * Expected waiting time of a new request in milliseconds, by priority. 0: no wait. null: unknown, because no answer has been timed yet.
+   */
+  expected_wait_ms: {
+    low: number | null;
+    normal: number | null;
+    high: number | null;
+  };
+  /**
+   * Limit of concurrent requests, declared or measured so far. null before the first request.
+   */
+  concurrency: number | null;
+  /**
+   * Mean time to the first token of streamed answers in the last 15 minutes. null if there are none.
+   */
+  first_token_ms: number | null;
+  /**
+   * Mean speed of these answers after their first token.
+   */
+  tokens_per_second: number | null;
+  /**
+   * Times of the answers in the last 15 minutes: to the first token, null without streams, and to the end of all answers. null if there are none.
+   */
+  percentiles: {
+    first_token_ms: {
+      p50: number;
+      p95: number;
+      p99: number;
+    } | null;
+    /**
+     * Milliseconds within which 50, 95 and 99 % of the answers came.
+     */
+    total_ms: {
+      p50: number;
+      p95: number;
+      p99: number;
+    };
+  } | null;
+  /**
+   * The attempts of real requests. null for callers that are no operators, and without recent attempts.
+   */
+  attempts: AttemptHealth | null;
+}
+export interface AttemptHealth {
+  /**
+   * True after five failed attempts in a row, or failed attempts in a row for ten seconds. The next successful attempt ends it.
+   */
+  failing: boolean;
+  /**
+   * Attempts of requests that ended in the last 120 s, on all replicas.
+   */
+  attempts: number;
+  /**
+   * Number of these attempts that failed through a fault of the server.
+   */
+  failed: number;
+  window_seconds: number;
+  /**
+   * First failure since the last success. null if the last attempt succeeded.
+   */
+  since: number | null;
+  /**
+   * Last failed attempt. null if none failed recently.
+   */
+  last_failure: {
+    cause:
+      | "authentication"
+      | "quota"
+      | "rate_limit"
+      | "overload"
+      | "timeout"
+      | "dns"
+      | "tls"
+      | "connection"
+      | "not_http"
+      | "not_found"
+      | "no_answer"
+      | "broke_off"
+      | "server_error";
+    /**
+     * HTTP status. null without an HTTP answer.
+     */
+    status: number | null;
+    /**
+     * Known phrases of the server's message. null if it has none.
+     */
+    message: string | null;
+    /**
+     * Unix time in seconds.
+     */
+    at: number;
+  } | null;
+  /**
+   * The figures and the last failure in words.
+   */
+  summary: string;
+}
+export interface EmbeddingList {
+  /**
+   * Id from the model server, or generated by the gateway.
+   */
+  id: string;
+  object: "list";
+  data: {
+    object: "embedding";
+    index: number;
+    /**
+     * A list of numbers, or little-endian float32 values in base64.
+     */
+    embedding: number[] | string;
+    [k: string]: unknown;
+  }[];
+  model: string;
+  usage: {
+    prompt_tokens: number;
+    total_tokens: number;
+    [k: string]: unknown;
+  };
+  [k: string]: unknown;
+}
+export interface EndedBrowserSessions {
+  object: "browser_session.deleted";
+  /**
+   * Number of sessions that ended.
+   */
+  deleted: number;
+}
+export interface GrantLimitRequest {
+  /**
+   * Amount that is added to the quota, in its unit.
+   */
+  amount: number;
+  /**
+   * Time after which the quota is as before, in seconds.
+   */
+  seconds: number;
+}
+export interface GuardrailList {
+  object: "list";
+  data: Guardrail[];
 }
 /**
- * Needs either `name` or `url`.
+ * A guardrail of headrace.yaml, without its address and credentials.
  */
-export interface UpstreamTestRequest {
+export interface Guardrail {
+  object: "guardrail";
   /**
-   * Name of an existing upstream. No other member is allowed with it.
+   * Name for the `policies` of models.
    */
-  name?: string;
+  name: string;
+  kind: "patterns" | "secrets" | "judge" | "http";
+  sides: ("request" | "answer")[];
+  action: "block" | "mask" | "note";
+}
+export interface Invitation {
+  object: "invitation";
+  id: string;
+  email: string;
   /**
-   * URL of a server to test. No stored key is sent to it.
+   * `member`: has their own keys, apps and chats. `admin`: manages all keys, apps and members of the account. `owner`: also manages owners and admins.
    */
-  url?: string;
+  role: "owner" | "admin" | "member";
   /**
-   * Only with `url`, like the members that follow.
+   * Id of the person or key that sent the invitation. null for the console.
    */
-  api_key?: string | null;
+  created_by: string | null;
   /**
-   * API of the upstream: `messages` is Anthropic's. Default `openai`.
+   * Unix time in seconds.
    */
-  api?: ("openai" | "messages") | null;
+  created_at: number;
   /**
-   * Conversation formats that the upstream supports in full. Requests in other formats are translated. null: detected automatically.
+   * Unix time in seconds.
    */
-  apis?: ("chat" | "responses" | "messages")[] | null;
+  expires_at: number;
+}
+export interface LimitRequest {
+  object: "limit_request";
+  id: string;
+  account_id: string;
+  environment: "live" | "test" | "dev";
   /**
-   * Header for the API key: `authorization` as a bearer token, or `api-key` for Azure. null: `authorization`, or `x-api-key` if `api` is `messages`.
+   * Owner of the quota: the member who asks, or the account of which they are an owner or admin.
    */
-  key_header?: ("authorization" | "api-key" | "x-api-key") | null;
-  query?: {
-    [k: string]: string;
+  owner: "member" | "account";
+  person: {
+    id: string;
+    email: string;
+    name: string;
+  };
+  /**
+   * Unit of the amount. `usd` is counted by the prices of the models.
+   */
+  unit: "requests" | "tokens" | "usd";
+  /**
+   * Length of the window: a named span, or seconds.
+   */
+  per: ("hour" | "5h" | "day" | "week" | "month") | number;
+  /**
+   * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
+   */
+  window: "calendar" | "rolling";
+  /**
+   * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
+   *
+   * @minItems 1
+   * @maxItems 32
+   */
+  models?: string[];
+  /**
+   * Count only requests with this tag. Default: all requests.
+   */
+  tag?: string;
+  /**
+   * Amount that is wanted in addition. null: whoever decides chooses it.
+   */
+  amount: number | null;
+  reason: string;
+  /**
+   * `ended`: the time of the raise is over. A raise that was ended early is `refused`.
+   */
+  status: "open" | "granted" | "ended" | "refused";
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+  decision: {
+    /**
+     * Id of the person or key that decided.
+     */
+    by: string;
+    /**
+     * Unix time in seconds.
+     */
+    at: number;
+    /**
+     * Amount that is added. null: refused.
+     */
+    amount: number | null;
+    until: number | null;
   } | null;
-  cache_salt?: boolean | null;
-  priority?: boolean | null;
-  /**
-   * What `user`, `safety_identifier`, `prompt_cache_key` and, in Messages, `metadata.user_id` become: `hashed`, with the account, `as_sent` or `removed`. null: `as_sent` if the upstream is local, else `hashed`.
-   */
-  identifiers?: ("hashed" | "as_sent" | "removed") | null;
 }
-export interface UpstreamTest {
-  object: "upstream_test";
-  ok: boolean;
-  duration_ms: number;
+export interface ListedPrice {
+  object: "listed_price";
   /**
-   * Ids of the models, at most 1000.
+   * `vendor/model`, the name for `price_of` of a model.
    */
-  models: string[];
+  id: string;
+  vendor: string;
+  model: string;
   /**
-   * Conversation formats that the upstream supports. Empty if it is not ok.
+   * Context length in tokens, prompt and answer together. null if the list does not have it.
    */
-  apis: ("chat" | "responses" | "messages")[];
-  /**
-   * Error message. null if the upstream is ok.
-   */
-  error: string | null;
-}
-export interface ManagedModelList {
-  object: "list";
-  data: ManagedModel[];
+  context_length: number | null;
+  price: {
+    /**
+     * USD per million tokens of the prompt.
+     */
+    input: number;
+    /**
+     * USD per million tokens of the prompt that were read from a cache. Default: `input`.
+     */
+    cached_input?: number;
+    /**
+     * USD per million tokens of the prompt that were written to a cache. Default: `input`.
+     */
+    cache_write?: number;
+    /**
+     * USD per million tokens of the prompt that were written to a cache for an hour. Default: `cache_write`.
+     */
+    cache_write_1h?: number;
+    /**
+     * USD per million tokens of audio in the prompt. Default: `input`.
+     */
+    input_audio?: number;
+    /**
+     * USD per million tokens of images in the prompt. Default: `input`.
+     */
+    input_image?: number;
+    /**
+     * USD per million tokens of the answer.
+     */
+    output: number;
+    /**
+     * USD per million tokens of the reasoning. Default: `output`.
+     */
+    reasoning?: number;
+    /**
+     * USD per million tokens of audio in the answer. Default: `output`.
+     */
+    output_audio?: number;
+    /**
+     * USD per million tokens of images in the answer. Default: `output`.
+     */
+    output_image?: number;
+    /**
+     * USD for a request.
+     */
+    request?: number;
+    /**
+     * USD for a search that the model server ran.
+     */
+    search?: number;
+    /**
+     * USD for a document that is ranked or compared.
+     */
+    document?: number;
+    /**
+     * USD for a query over up to 100 documents.
+     */
+    search_unit?: number;
+    /**
+     * USD for a character that is spoken.
+     */
+    character?: number;
+    /**
+     * USD for a second of audio that is transcribed.
+     */
+    second?: number;
+    /**
+     * USD for an image that is made.
+     */
+    image?: number;
+    /**
+     * Rates that replace the base rates if all conditions of the variant apply. Later variants take precedence, and factors multiply. At most 16.
+     */
+    variants?: {
+      /**
+       * Condition: the prompt has more tokens than this, including cached tokens. The rates then apply to all its tokens.
+       */
+      context_above?: number;
+      /**
+       * Condition: the model server reports that it served the request in this tier, speed or region, such as `flex`, `fast` or `us`.
+       */
+      served?: string;
+      /**
+       * Condition: the request begins at this time or later, such as `2026-12-01` or `2026-12-01T08:00:00Z`.
+       */
+      from?: string;
+      /**
+       * Condition: the request begins in one of these parts of a day (UTC), such as `01:00-04:00`.
+       *
+       * @minItems 1
+       * @maxItems 8
+       */
+      hours?: string[];
+      /**
+       * Condition: the request begins on one of these days of the week (UTC).
+       *
+       * @minItems 1
+       * @maxItems 7
+       */
+      days?: ("sun" | "mon" | "tue" | "wed" | "thu" | "fri" | "sat")[];
+      /**
+       * Factor for all token rates under these conditions, including the rates of this variant.
+       */
+      factor?: number;
+      /**
+       * USD per million tokens of the prompt.
+       */
+      input?: number;
+      /**
+       * USD per million tokens of the prompt that were read from a cache. Default: `input`.
+       */
+      cached_input?: number;
+      /**
+       * USD per million tokens of the prompt that were written to a cache. Default: `input`.
+       */
+      cache_write?: number;
+      /**
+       * USD per million tokens of the prompt that were written to a cache for an hour. Default: `cache_write`.
+       */
+      cache_write_1h?: number;
+      /**
+       * USD per million tokens of audio in the prompt. Default: `input`.
+       */
+      input_audio?: number;
+      /**
+       * USD per million tokens of images in the prompt. Default: `input`.
+       */
+      input_image?: number;
+      /**
+       * USD per million tokens of the answer.
+       */
+      output?: number;
+      /**
+       * USD per million tokens of the reasoning. Default: `output`.
+       */
+      reasoning?: number;
+      /**
+       * USD per million tokens of audio in the answer. Default: `output`.
+       */
+      output_audio?: number;
+      /**
+       * USD per million tokens of images in the answer. Default: `output`.
+       */
+      output_image?: number;
+      /**
+       * USD for a request.
+       */
+      request?: number;
+      /**
+       * USD for a search that the model server ran.
+       */
+      search?: number;
+      /**
+       * USD for a document that is ranked or compared.
+       */
+      document?: number;
+      /**
+       * USD for a query over up to 100 documents.
+       */
+      search_unit?: number;
+      /**
+       * USD for a character that is spoken.
+       */
+      character?: number;
+      /**
+       * USD for a second of audio that is transcribed.
+       */
+      second?: number;
+      /**
+       * USD for an image that is made.
+       */
+      image?: number;
+    }[];
+  };
 }
 export interface ManagedModel {
   object: "managed_model";
@@ -11139,74 +4259,429 @@ export interface ManagedModel {
    */
   created_at: number | null;
 }
-export interface CreateManagedModelRequest {
+export interface ManagedModelList {
+  object: "list";
+  data: ManagedModel[];
+}
+export interface McpServer {
+  object: "tool_server";
+  name: string;
+  title: string | null;
+  description: string | null;
   /**
-   * Id that clients send, in printable ASCII characters without spaces: the id of a discovered model, or a new one.
+   * Source of the server. `database`: changed by this API. `file`: changed only in headrace.yaml.
    */
-  id: string;
+  source: "file" | "database";
   /**
-   * Owner label in the model list. null: the upstream's value.
+   * True if a server with this name was also added by this API. It has no effect while the file has the name.
    */
-  owned_by?: string | null;
+  overrides_database: boolean;
   /**
-   * Capabilities of the model. Omitted capabilities are unknown, and the model server decides. null: the upstream's values.
+   * Location of the server. `command`: a process on this machine.
    */
-  capabilities?: {
-    /**
-     * Answers chat completions.
-     */
-    chat?: boolean;
-    /**
-     * Answers legacy completions.
-     */
-    completion?: boolean;
-    /**
-     * Creates embeddings.
-     */
-    embeddings?: boolean;
-    /**
-     * Ranks documents for a query, and scores texts.
-     */
-    rerank?: boolean;
-    /**
-     * Detects harmful texts and images.
-     */
-    moderation?: boolean;
-    /**
-     * Answers typed questions with probabilities.
-     */
-    decisions?: boolean;
-    /**
-     * Converts text to speech.
-     */
-    speech?: boolean;
-    /**
-     * Transcribes or translates recordings.
-     */
-    transcription?: boolean;
-    /**
-     * Creates and edits images.
-     */
-    images?: boolean;
-    /**
-     * Holds a live conversation over a WebSocket, in audio or text.
-     */
-    realtime?: boolean;
-    /**
-     * Converts texts to tokens and back.
-     */
-    tokenize?: boolean;
+  place: "http" | "command" | "node";
+  /**
+   * null unless the server is reached over HTTP.
+   */
+  url: string | null;
+  /**
+   * Id of the node, and name of the server there.
+   */
+  node: {
+    node: string;
+    server: string;
   } | null;
   /**
-   * Context length in tokens, prompt and answer together. null: the upstream's value, else unlimited.
+   * Identity of requests to the server: none, the same headers for all users, or each person's own account.
    */
-  context_length?: number | null;
+  credentials: "none" | "headers" | "person";
   /**
-   * Environments whose keys may use the model. Without its own deployments, a model is limited to the environments of its upstreams. null: the environments of the upstreams, or `live`, `dev` for a model with deployments of its own.
+   * True if the headers were encrypted under a secret that is no longer accepted. The server is unavailable until you set them again.
    */
-  environments?: ("live" | "test" | "dev")[] | null;
+  credentials_unreadable: boolean;
   /**
-   * Price of usage, for requests that begin after the change. null: the price of `price_of`, else usage is free.
+   * Names of the headers. Their values are not shown.
+   */
+  header_names: string[];
+  oauth: {
+    issuer: string | null;
+    client_id: string | null;
+    has_client_secret: boolean;
+    scopes: string[] | null;
+  } | null;
+  /**
+   * True if keys with `never_leaves` may use the server, because it sends nothing on to other systems. If `url` changes to another server and this member is omitted, it becomes false.
+   */
+  local: boolean;
+  /**
+   * Environments whose keys may use the server. null: all.
+   */
+  environments: ("live" | "test" | "dev")[] | null;
+  /**
+   * Accounts that may use the server. null: all.
+   */
+  accounts: string[] | null;
+  /**
+   * Names of the tools that are offered, or prefixes ending in `*`. null: all.
+   */
+  tools: string[] | null;
+  /**
+   * Which tool and prompt definitions are offered. `first`: the first version seen, while changes wait for an operator. `each`: only definitions that an operator approved. `all`: all definitions.
+   */
+  approval: "first" | "each" | "all";
+  /**
+   * Sharing of connections to the server. `person`: a connection for each person. `all`: all users share connections.
+   */
+  sharing: "person" | "all";
+  protocol_version: ("2026-07-28" | "2025-11-25" | "2025-06-18") | null;
+  timeout_seconds: number;
+  max_result_bytes: number;
+  max_concurrency: number;
+  /**
+   * Price in USD of each call that was answered or that its caller abandoned. null: free.
+   */
+  price_per_call: number | null;
+  enabled: boolean;
+  /**
+   * null: the server is configured in the file.
+   */
+  created_at: number | null;
+  /**
+   * Number of tools and prompts that wait for approval because they are new or changed.
+   */
+  waiting: number;
+}
+export interface McpServerList {
+  object: "list";
+  data: McpServer[];
+}
+export interface McpServerTest {
+  object: "tool_server.test";
+  ok: boolean;
+  /**
+   * Error message.
+   */
+  error: {
+    code: string;
+    message: string;
+    detail: string | null;
+  } | null;
+  /**
+   * Negotiated protocol revision.
+   */
+  revision: string | null;
+  server: {
+    name: string | null;
+    title: string | null;
+    version: string | null;
+  } | null;
+  instructions: string | null;
+  /**
+   * Capabilities that the server declares, such as `tools`.
+   */
+  capabilities: string[];
+  tools: {
+    name: string;
+    title: string | null;
+    description: string | null;
+    state: "approved" | "pending" | "changed" | "refused" | "new";
+  }[];
+  prompts: number;
+  resources: number;
+  /**
+   * Last lines that the process wrote to standard error.
+   */
+  output: string[];
+  duration_ms: number;
+}
+export interface McpServerTestRequest {
+  /**
+   * Name of an existing server.
+   */
+  name?: string;
+  /**
+   * URL of a server that is not added yet.
+   */
+  url?: string;
+  /**
+   * A server in the configuration of a node. Alternative to `url`.
+   */
+  node?: {
+    /**
+     * Id or name of the node.
+     */
+    node: string;
+    /**
+     * Name of the server at the node.
+     */
+    server: string;
+  };
+  /**
+   * With `url`: headers for this test only.
+   */
+  headers?: {
+    [k: string]: string;
+  };
+  /**
+   * The only protocol revision to use in this test. null: the newest that the server supports. Default: the server's setting.
+   */
+  protocol_version?: ("2026-07-28" | "2025-11-25" | "2025-06-18") | null;
+}
+export interface Member {
+  object: "member";
+  id: string;
+  person_id: string;
+  email: string;
+  name: string;
+  /**
+   * `member`: has their own keys, apps and chats. `admin`: manages all keys, apps and members of the account. `owner`: also manages owners and admins.
+   */
+  role: "owner" | "admin" | "member";
+  /**
+   * Quotas per window, in each environment, for the person and for everything that they create as a member.
+   */
+  quotas: {
+    /**
+     * Unit of the amount. `usd` is counted by the prices of the models.
+     */
+    unit: "requests" | "tokens" | "usd";
+    /**
+     * Amount: a whole number of requests or tokens, or a number of USD.
+     */
+    amount: number;
+    /**
+     * Length of the window: a named span, or seconds.
+     */
+    per: ("hour" | "5h" | "day" | "week" | "month") | number;
+    /**
+     * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
+     */
+    window: "calendar" | "rolling";
+    /**
+     * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
+     *
+     * @minItems 1
+     * @maxItems 32
+     */
+    models?: string[];
+    /**
+     * Count only requests with this tag. Default: all requests.
+     */
+    tag?: string;
+    /**
+     * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+     */
+    hard_stop?: boolean;
+  }[];
+  /**
+   * Allowed tools, as `server` or `server/tool`. null: all tools that are offered.
+   */
+  tools: string[] | null;
+  /**
+   * True if a member sees the usage and requests of the whole account, but no prompts or answers. Owners and admins always do.
+   */
+  sees_all_usage: boolean;
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+  /**
+   * Last use of this server in a browser. null: no recent use.
+   */
+  last_seen_at: number | null;
+}
+export interface MemberDetails {
+  object: "member";
+  id: string;
+  person_id: string;
+  email: string;
+  name: string;
+  /**
+   * `member`: has their own keys, apps and chats. `admin`: manages all keys, apps and members of the account. `owner`: also manages owners and admins.
+   */
+  role: "owner" | "admin" | "member";
+  /**
+   * Quotas per window, in each environment, for the person and for everything that they create as a member.
+   */
+  quotas: {
+    /**
+     * Unit of the amount. `usd` is counted by the prices of the models.
+     */
+    unit: "requests" | "tokens" | "usd";
+    /**
+     * Amount: a whole number of requests or tokens, or a number of USD.
+     */
+    amount: number;
+    /**
+     * Length of the window: a named span, or seconds.
+     */
+    per: ("hour" | "5h" | "day" | "week" | "month") | number;
+    /**
+     * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
+     */
+    window: "calendar" | "rolling";
+    /**
+     * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
+     *
+     * @minItems 1
+     * @maxItems 32
+     */
+    models?: string[];
+    /**
+     * Count only requests with this tag. Default: all requests.
+     */
+    tag?: string;
+    /**
+     * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+     */
+    hard_stop?: boolean;
+  }[];
+  /**
+   * Allowed tools, as `server` or `server/tool`. null: all tools that are offered.
+   */
+  tools: string[] | null;
+  /**
+   * True if a member sees the usage and requests of the whole account, but no prompts or answers. Owners and admins always do.
+   */
+  sees_all_usage: boolean;
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+  /**
+   * Last use of this server in a browser. null: no recent use.
+   */
+  last_seen_at: number | null;
+  /**
+   * Usage of each of `quotas` in the requested environment.
+   */
+  quotas_used: {
+    /**
+     * Name of the quota. A quota for one tag is a `tag_quota`, whatever its owner is.
+     */
+    reason: "account_quota" | "key_quota" | "member_quota" | "app_quota" | "tag_quota" | "organization_quota";
+    /**
+     * Owner of the quota. For a key it can also be a key that created it, for a login the member. The quota of an organization counts all of its accounts.
+     */
+    owner: "account" | "key" | "member" | "app" | "organization";
+    owner_id: string;
+    /**
+     * Unit of the amount. `usd` is counted by the prices of the models.
+     */
+    unit: "requests" | "tokens" | "usd";
+    /**
+     * Amount: a whole number of requests or tokens, or a number of USD.
+     */
+    amount: number;
+    /**
+     * Usage in this window, without running requests.
+     */
+    used: number;
+    /**
+     * Rest of `amount`. 0 if more was used.
+     */
+    left: number;
+    /**
+     * Length of the window: a named span, or seconds.
+     */
+    per: ("hour" | "5h" | "day" | "week" | "month") | number;
+    /**
+     * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
+     */
+    window: "calendar" | "rolling";
+    /**
+     * null: all models.
+     */
+    models: string[] | null;
+    /**
+     * null: requests with any tags.
+     */
+    tag: string | null;
+    /**
+     * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+     */
+    hard_stop: boolean;
+    /**
+     * null: the window begins with the next use.
+     */
+    starts_at: number | null;
+    resets_at: number | null;
+    /**
+     * People who can raise the quota, such as `an owner or admin of the account`.
+     */
+    ask: string;
+  }[];
+}
+export interface MemberList {
+  object: "list";
+  data: Member[];
+  /**
+   * Id of the first object of the page. null if the page is empty.
+   */
+  first_id: string | null;
+  /**
+   * Id of the last object of the page. Send it as `after` to get the next page.
+   */
+  last_id: string | null;
+  /**
+   * True if more objects follow.
+   */
+  has_more: boolean;
+}
+export interface ModelList {
+  object: "list";
+  data: Model[];
+  /**
+   * True if more entries follow. Always false without `anthropic-version`.
+   */
+  has_more: boolean;
+  /**
+   * Id of the first entry of the page. null if the page is empty.
+   */
+  first_id: string | null;
+  /**
+   * Id of the last entry of the page. null if the page is empty.
+   */
+  last_id: string | null;
+  /**
+   * For Codex: the first 500 models that can chat. Present if the request has `client_version`.
+   */
+  models?: CodexModel[];
+}
+export interface Model {
+  id: string;
+  object: "model";
+  /**
+   * Unix time in seconds.
+   */
+  created: number;
+  owned_by: string;
+  /**
+   * Omitted if unknown.
+   */
+  capabilities?: {
+    chat?: boolean;
+    completion?: boolean;
+    embeddings?: boolean;
+    rerank?: boolean;
+    moderation?: boolean;
+    decisions?: boolean;
+    speech?: boolean;
+    transcription?: boolean;
+    images?: boolean;
+    realtime?: boolean;
+    tokenize?: boolean;
+  };
+  /**
+   * Context length in tokens, prompt and answer together. Omitted if unknown.
+   */
+  context_length?: number;
+  /**
+   * Date (UTC) on which the model ends, as its upstreams announced it. Omitted if they announced none.
+   */
+  shutdown_date?: string;
+  /**
+   * USD per million tokens. Omitted if the model has no price.
    */
   price?: {
     /**
@@ -11279,8 +4754,386 @@ export interface CreateManagedModelRequest {
     image?: number;
     /**
      * Rates that replace the base rates if all conditions of the variant apply. Later variants take precedence, and factors multiply. At most 16.
-     *
-     * @maxItems 16
+     */
+    variants?: {
+      /**
+       * Condition: the prompt has more tokens than this, including cached tokens. The rates then apply to all its tokens.
+       */
+      context_above?: number;
+      /**
+       * Condition: the model server reports that it served the request in this tier, speed or region, such as `flex`, `fast` or `us`.
+       */
+      served?: string;
+      /**
+       * Condition: the request begins at this time or later, such as `2026-12-01` or `2026-12-01T08:00:00Z`.
+       */
+      from?: string;
+      /**
+       * Condition: the request begins in one of these parts of a day (UTC), such as `01:00-04:00`.
+       *
+       * @minItems 1
+       * @maxItems 8
+       */
+      hours?: string[];
+      /**
+       * Condition: the request begins on one of these days of the week (UTC).
+       *
+       * @minItems 1
+       * @maxItems 7
+       */
+      days?: ("sun" | "mon" | "tue" | "wed" | "thu" | "fri" | "sat")[];
+      /**
+       * Factor for all token rates under these conditions, including the rates of this variant.
+       */
+      factor?: number;
+      /**
+       * USD per million tokens of the prompt.
+       */
+      input?: number;
+      /**
+       * USD per million tokens of the prompt that were read from a cache. Default: `input`.
+       */
+      cached_input?: number;
+      /**
+       * USD per million tokens of the prompt that were written to a cache. Default: `input`.
+       */
+      cache_write?: number;
+      /**
+       * USD per million tokens of the prompt that were written to a cache for an hour. Default: `cache_write`.
+       */
+      cache_write_1h?: number;
+      /**
+       * USD per million tokens of audio in the prompt. Default: `input`.
+       */
+      input_audio?: number;
+      /**
+       * USD per million tokens of images in the prompt. Default: `input`.
+       */
+      input_image?: number;
+      /**
+       * USD per million tokens of the answer.
+       */
+      output?: number;
+      /**
+       * USD per million tokens of the reasoning. Default: `output`.
+       */
+      reasoning?: number;
+      /**
+       * USD per million tokens of audio in the answer. Default: `output`.
+       */
+      output_audio?: number;
+      /**
+       * USD per million tokens of images in the answer. Default: `output`.
+       */
+      output_image?: number;
+      /**
+       * USD for a request.
+       */
+      request?: number;
+      /**
+       * USD for a search that the model server ran.
+       */
+      search?: number;
+      /**
+       * USD for a document that is ranked or compared.
+       */
+      document?: number;
+      /**
+       * USD for a query over up to 100 documents.
+       */
+      search_unit?: number;
+      /**
+       * USD for a character that is spoken.
+       */
+      character?: number;
+      /**
+       * USD for a second of audio that is transcribed.
+       */
+      second?: number;
+      /**
+       * USD for an image that is made.
+       */
+      image?: number;
+    }[];
+  };
+  /**
+   * For an alias: id of its model.
+   */
+  alias_of?: string;
+  type: "model";
+  /**
+   * The same as `id`.
+   */
+  display_name: string;
+  /**
+   * `created` as RFC 3339.
+   */
+  created_at: string;
+  /**
+   * `context_length`, with Anthropic's name.
+   */
+  max_input_tokens?: number;
+  /**
+   * Maximum value of `max_tokens`: `context_length`.
+   */
+  max_tokens?: number;
+}
+export interface CodexModel {
+  /**
+   * Name to request.
+   */
+  slug: string;
+  display_name: string;
+  description: string | null;
+  /**
+   * Codex requests no effort unless the user chooses one.
+   */
+  default_reasoning_level: null;
+  supported_reasoning_levels: {
+    effort: string;
+    description: string;
+  }[];
+  shell_type: "shell_command";
+  visibility: "list";
+  supported_in_api: true;
+  /**
+   * Position in the list. Codex uses the first model unless the user chooses one.
+   */
+  priority: number;
+  additional_speed_tiers: string[];
+  service_tiers: string[];
+  availability_nux: null;
+  upgrade: null;
+  /**
+   * Prompt that Codex sends with each request.
+   */
+  base_instructions: string;
+  include_skills_usage_instructions: true;
+  /**
+   * True if Codex may send `reasoning`.
+   */
+  supports_reasoning_summaries: true;
+  supports_reasoning_summary_parameter: true;
+  default_reasoning_summary: "none";
+  support_verbosity: false;
+  default_verbosity: null;
+  /**
+   * Codex patches files by a command, which every model can run.
+   */
+  apply_patch_tool_type: null;
+  web_search_tool_type: "text";
+  /**
+   * Maximum size of a tool's output that Codex keeps.
+   */
+  truncation_policy: {
+    mode: "tokens";
+    limit: number;
+  };
+  supports_parallel_tool_calls: true;
+  experimental_supported_tools: string[];
+  input_modalities: ("text" | "image")[];
+  /**
+   * Context length in tokens. Omitted if unknown.
+   */
+  context_window?: number;
+  max_context_window?: number;
+  effective_context_window_percent: number;
+  supports_search_tool: false;
+  use_responses_lite: false;
+}
+export interface ModelProcess {
+  object: "model_process";
+  /**
+   * Name of the command's upstream.
+   */
+  name: string;
+  models: string[];
+  /**
+   * `waiting`: waiting for memory. `restarting`: the process ended and will be restarted soon. `failed`: the process ended too often or can never fit in memory, and requests are refused for some seconds.
+   */
+  state: "off" | "waiting" | "loading" | "loaded" | "asleep" | "waking" | "stopping" | "restarting" | "failed";
+  /**
+   * Unix time in seconds.
+   */
+  since: number;
+  /**
+   * Reason for the last failure. null: no failure since the process was loaded.
+   */
+  failure: string | null;
+  /**
+   * True if the process is never stopped to free memory for others.
+   */
+  pinned: boolean;
+  /**
+   * Bytes that are or would be reserved for the process, by pool.
+   */
+  memory: {
+    [k: string]: number;
+  };
+  /**
+   * Number of running requests.
+   */
+  running: number;
+  /**
+   * Number of waiting requests.
+   */
+  waiting: number;
+  /**
+   * Accounts of the waiting requests.
+   */
+  waiting_by: {
+    account_id: string;
+    requests: number;
+  }[];
+  /**
+   * While waiting for memory: the processes that must stop or free memory first.
+   */
+  behind: string[];
+  /**
+   * True if this process is the first to be stopped if memory is needed.
+   */
+  is_next: boolean;
+  starts: number;
+  /**
+   * Number of times that the process was stopped or put to sleep to free memory for others.
+   */
+  evictions: number;
+  failures: number;
+  /**
+   * Total loading time of all starts, in seconds.
+   */
+  load_seconds: number;
+}
+export interface ModelProcessList {
+  object: "list";
+  data: ModelProcess[];
+  /**
+   * Memory shared by the processes.
+   */
+  memory: {
+    /**
+     * `ram`, `gpu0`, `gpu1` and so on.
+     */
+    pool: string;
+    total: number;
+    /**
+     * Reserved bytes.
+     */
+    used: number;
+  }[];
+}
+export interface ModelProcessOutput {
+  object: "list";
+  data: {
+    number: number;
+    /**
+     * Unix time in seconds.
+     */
+    at: number;
+    text: string;
+  }[];
+}
+export interface ModelStatus {
+  object: "model_status";
+  id: string;
+  /**
+   * Omitted if unknown.
+   */
+  capabilities?: {
+    chat?: boolean;
+    completion?: boolean;
+    embeddings?: boolean;
+    rerank?: boolean;
+    moderation?: boolean;
+    decisions?: boolean;
+    speech?: boolean;
+    transcription?: boolean;
+    images?: boolean;
+    realtime?: boolean;
+    tokenize?: boolean;
+  };
+  /**
+   * Context length in tokens, prompt and answer together. Omitted if unknown.
+   */
+  context_length?: number;
+  /**
+   * Environments whose keys may use the model.
+   */
+  environments: ("live" | "test" | "dev")[];
+  /**
+   * USD per million tokens. null: the model has no price and is free.
+   */
+  price: {
+    /**
+     * USD per million tokens of the prompt.
+     */
+    input: number;
+    /**
+     * USD per million tokens of the prompt that were read from a cache. Default: `input`.
+     */
+    cached_input?: number;
+    /**
+     * USD per million tokens of the prompt that were written to a cache. Default: `input`.
+     */
+    cache_write?: number;
+    /**
+     * USD per million tokens of the prompt that were written to a cache for an hour. Default: `cache_write`.
+     */
+    cache_write_1h?: number;
+    /**
+     * USD per million tokens of audio in the prompt. Default: `input`.
+     */
+    input_audio?: number;
+    /**
+     * USD per million tokens of images in the prompt. Default: `input`.
+     */
+    input_image?: number;
+    /**
+     * USD per million tokens of the answer.
+     */
+    output: number;
+    /**
+     * USD per million tokens of the reasoning. Default: `output`.
+     */
+    reasoning?: number;
+    /**
+     * USD per million tokens of audio in the answer. Default: `output`.
+     */
+    output_audio?: number;
+    /**
+     * USD per million tokens of images in the answer. Default: `output`.
+     */
+    output_image?: number;
+    /**
+     * USD for a request.
+     */
+    request?: number;
+    /**
+     * USD for a search that the model server ran.
+     */
+    search?: number;
+    /**
+     * USD for a document that is ranked or compared.
+     */
+    document?: number;
+    /**
+     * USD for a query over up to 100 documents.
+     */
+    search_unit?: number;
+    /**
+     * USD for a character that is spoken.
+     */
+    character?: number;
+    /**
+     * USD for a second of audio that is transcribed.
+     */
+    second?: number;
+    /**
+     * USD for an image that is made.
+     */
+    image?: number;
+    /**
+     * Rates that replace the base rates if all conditions of the variant apply. Later variants take precedence, and factors multiply. At most 16.
      */
     variants?: {
       /**
@@ -11383,336 +5236,2809 @@ export interface CreateManagedModelRequest {
       image?: number;
     }[];
   } | null;
+  deployments: DeploymentStatus[];
+}
+export interface ModelStatusList {
+  object: "list";
+  data: ModelStatus[];
+}
+export interface Node {
+  object: "node";
+  id: string;
   /**
-   * A model in the price list, as `headrace prices` names it (`vendor/model`). Its price applies if `price` is null.
+   * Name of the node in the list of upstreams and in usage records.
    */
-  price_of?: string | null;
+  name: string;
   /**
-   * Deployments of the model. Requests are distributed by weight. null or empty: all upstreams and nodes that list this id, and the built-in engine if it has the model.
+   * `offline`: not connected. `draining`: gets no new requests, because an operator or the node asked for that. `pending`: none of the announced models is approved. Otherwise `online`.
    */
-  deployments?:
+  status: "pending" | "online" | "offline" | "draining";
+  /**
+   * While true, the node finishes its requests and gets no new ones. Survives a restart.
+   */
+  draining: boolean;
+  /**
+   * Ids of announced models that the node may serve. ["*"]: all models that it announces, now and later.
+   *
+   * @maxItems 200
+   *
+   * Items: Model ID to use; `GET /v1/models` lists them.
+   */
+  approved_models: string[];
+  /**
+   * Models that the node last announced.
+   */
+  announced_models: NodeModel[];
+  /**
+   * MCP servers that the node last announced. An MCP server of this gateway can refer to one of them.
+   */
+  tool_servers: {
+    name: string;
+    title: string | null;
+    /**
+     * `command`: a process on the node's machine.
+     */
+    kind: "http" | "command";
+  }[];
+  /**
+   * Environments whose keys may use the node's models.
+   *
+   * @minItems 1
+   * @maxItems 3
+   */
+  environments: ("live" | "test" | "dev")[];
+  /**
+   * Maximum number of concurrent requests. Further requests wait in the queue. null: the announced value, else measured automatically.
+   */
+  max_concurrency: number | null;
+  /**
+   * True if keys with `never_leaves` may use the node, because it sends nothing on to other systems.
+   */
+  local: boolean;
+  /**
+   * Number of running requests of this process.
+   */
+  running: number;
+  /**
+   * Number of requests that wait in this process for a free slot.
+   */
+  waiting: number;
+  /**
+   * Current limit of concurrent requests. null before the first request.
+   */
+  concurrency: number | null;
+  /**
+   * Headrace version of the node. null before its first connection.
+   */
+  version: string | null;
+  /**
+   * Address that the node connects from. null while it is not connected.
+   */
+  client_address: string | null;
+  /**
+   * Process of this gateway that holds the connection. null while the node is not connected.
+   */
+  replica_id: string | null;
+  /**
+   * Unix time in seconds. null while the node is not connected.
+   */
+  connected_at: number | null;
+  /**
+   * Unix time in seconds. null before the first connection.
+   */
+  last_seen_at: number | null;
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+}
+export interface NodeModel {
+  id: string;
+  /**
+   * Context length in tokens. null if the node does not announce it.
+   */
+  context: number | null;
+  /**
+   * Capabilities of the model. null or omitted if the node does not announce them.
+   */
+  capabilities: {
+    chat?: boolean;
+    completion?: boolean;
+    embeddings?: boolean;
+    rerank?: boolean;
+    moderation?: boolean;
+    decisions?: boolean;
+    speech?: boolean;
+    transcription?: boolean;
+    images?: boolean;
+    realtime?: boolean;
+    tokenize?: boolean;
+  } | null;
+  /**
+   * True if the node may serve the model.
+   */
+  approved: boolean;
+  /**
+   * State of the model's process, if the node starts it on demand. Otherwise null.
+   */
+  process:
+    ("off" | "waiting" | "loading" | "loaded" | "asleep" | "waking" | "stopping" | "restarting" | "failed") | null;
+}
+export interface NodeJoinToken {
+  object: "node_join_token";
+  id: string;
+  /**
+   * Last four characters of the token.
+   */
+  last4: string;
+  status: "active" | "used" | "expired";
+  /**
+   * Ids of announced models that the node may serve. ["*"]: all models that it announces, now and later.
+   *
+   * @maxItems 200
+   *
+   * Items: Model ID to use; `GET /v1/models` lists them.
+   */
+  approved_models: string[];
+  /**
+   * Environments whose keys may use the node's models.
+   *
+   * @minItems 1
+   * @maxItems 3
+   */
+  environments: ("live" | "test" | "dev")[];
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+  /**
+   * Unix time in seconds.
+   */
+  expires_at: number;
+  /**
+   * Unix time in seconds. null if no node joined with the token.
+   */
+  used_at: number | null;
+  /**
+   * Id of the node that joined with the token.
+   */
+  node_id: string | null;
+}
+export interface NodeList {
+  object: "list";
+  data: Node[];
+}
+export interface NoticeSettings {
+  object: "notice_settings";
+  /**
+   * True if the person receives mail notifications.
+   */
+  mail: boolean;
+  /**
+   * True if this server can send mail.
+   */
+  mail_is_sent: boolean;
+}
+export interface Organization {
+  object: "organization";
+  id: string;
+  name: string;
+  /**
+   * null: no limit.
+   */
+  monthly_tokens: number | null;
+  /**
+   * USD; null: no limit.
+   */
+  monthly_spend: number | null;
+  /**
+   * Quotas per window, in addition to the monthly quotas.
+   */
+  quotas: {
+    /**
+     * Unit of the amount. `usd` is counted by the prices of the models.
+     */
+    unit: "requests" | "tokens" | "usd";
+    /**
+     * Amount: a whole number of requests or tokens, or a number of USD.
+     */
+    amount: number;
+    /**
+     * Length of the window: a named span, or seconds.
+     */
+    per: ("hour" | "5h" | "day" | "week" | "month") | number;
+    /**
+     * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
+     */
+    window: "calendar" | "rolling";
+    /**
+     * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
+     *
+     * @minItems 1
+     * @maxItems 32
+     */
+    models?: string[];
+    /**
+     * Count only requests with this tag. Default: all requests.
+     */
+    tag?: string;
+    /**
+     * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+     */
+    hard_stop?: boolean;
+  }[];
+  /**
+   * Number of its accounts.
+   */
+  accounts: number;
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+}
+export interface OrganizationDetails {
+  object: "organization";
+  id: string;
+  name: string;
+  /**
+   * null: no limit.
+   */
+  monthly_tokens: number | null;
+  /**
+   * USD; null: no limit.
+   */
+  monthly_spend: number | null;
+  /**
+   * Quotas per window, in addition to the monthly quotas.
+   */
+  quotas: {
+    /**
+     * Unit of the amount. `usd` is counted by the prices of the models.
+     */
+    unit: "requests" | "tokens" | "usd";
+    /**
+     * Amount: a whole number of requests or tokens, or a number of USD.
+     */
+    amount: number;
+    /**
+     * Length of the window: a named span, or seconds.
+     */
+    per: ("hour" | "5h" | "day" | "week" | "month") | number;
+    /**
+     * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
+     */
+    window: "calendar" | "rolling";
+    /**
+     * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
+     *
+     * @minItems 1
+     * @maxItems 32
+     */
+    models?: string[];
+    /**
+     * Count only requests with this tag. Default: all requests.
+     */
+    tag?: string;
+    /**
+     * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+     */
+    hard_stop?: boolean;
+  }[];
+  /**
+   * Number of its accounts.
+   */
+  accounts: number;
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+  /**
+   * Limits of the organization, and usage of its accounts in this calendar month (UTC).
+   */
+  quota: {
+    /**
+     * Unix time in seconds.
+     */
+    period_start: number;
+    /**
+     * Unix time in seconds.
+     */
+    period_end: number;
+    environments: {
+      environment: "live" | "test" | "dev";
+      tokens: {
+        /**
+         * null: no limit.
+         */
+        limit: number | null;
+        used: number;
+      };
+      /**
+       * USD.
+       */
+      spend: {
+        /**
+         * null: no limit.
+         */
+        limit: number | null;
+        used: number;
+      };
+      /**
+       * Quotas per window.
+       */
+      windows: {
+        /**
+         * Name of the quota. A quota for one tag is a `tag_quota`, whatever its owner is.
+         */
+        reason: "account_quota" | "key_quota" | "member_quota" | "app_quota" | "tag_quota" | "organization_quota";
+        /**
+         * Owner of the quota. For a key it can also be a key that created it, for a login the member. The quota of an organization counts all of its accounts.
+         */
+        owner: "account" | "key" | "member" | "app" | "organization";
+        owner_id: string;
+        /**
+         * Unit of the amount. `usd` is counted by the prices of the models.
+         */
+        unit: "requests" | "tokens" | "usd";
+        /**
+         * Amount: a whole number of requests or tokens, or a number of USD.
+         */
+        amount: number;
+        /**
+         * Usage in this window, without running requests.
+         */
+        used: number;
+        /**
+         * Rest of `amount`. 0 if more was used.
+         */
+        left: number;
+        /**
+         * Length of the window: a named span, or seconds.
+         */
+        per: ("hour" | "5h" | "day" | "week" | "month") | number;
+        /**
+         * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
+         */
+        window: "calendar" | "rolling";
+        /**
+         * null: all models.
+         */
+        models: string[] | null;
+        /**
+         * null: requests with any tags.
+         */
+        tag: string | null;
+        /**
+         * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+         */
+        hard_stop: boolean;
+        /**
+         * null: the window begins with the next use.
+         */
+        starts_at: number | null;
+        resets_at: number | null;
+        /**
+         * People who can raise the quota, such as `an owner or admin of the account`.
+         */
+        ask: string;
+      }[];
+    }[];
+  };
+}
+export interface Overview {
+  object: "overview";
+  range: "24h" | "7d" | "30d";
+  group_by: ("model" | "key" | "app") | null;
+  usage: {
+    /**
+     * Start of the first step in Unix seconds. Steps are aligned to UTC.
+     */
+    start: number;
+    /**
+     * Length of a step in seconds. The last step is not over yet.
+     */
+    step: number;
+    /**
+     * Totals of all steps.
+     */
+    sum: {
+      requests: number;
+      total_tokens: number;
+      /**
+       * Cost in USD. Requests to models without a price are free.
+       */
+      cost: number;
+      /**
+       * Number of failed requests.
+       */
+      errors: number;
+      /**
+       * Milliseconds from the request to the first chunk of its answer. null if the answer was not streamed or came in one chunk.
+       */
+      first_token_ms: number | null;
+      /**
+       * Tokens per second of generation, after the first token. null if too little was streamed.
+       */
+      tokens_per_second: number | null;
+      /**
+       * Milliseconds within which 50, 95 and 99 % of the answers came: the first token of streams, and the end of all completed answers. They are computed from the counts, so they may be off by a part of a step. null: not stored for these groups or filters, or this time.
+       */
+      percentiles: {
+        first_token_ms: {
+          p50: number;
+          p95: number;
+          p99: number;
+          /**
+           * Number of answers by time, in four steps for each power of ten, from 20 ms, without empty steps. Add the counts of several rows to get their percentiles.
+           */
+          counts: {
+            /**
+             * The upper bound of the step in milliseconds. null: longer than all steps.
+             */
+            up_to_ms: number | null;
+            answers: number;
+          }[];
+        } | null;
+        total_ms: {
+          p50: number;
+          p95: number;
+          p99: number;
+          /**
+           * Number of answers by time, in four steps for each power of ten, from 20 ms, without empty steps. Add the counts of several rows to get their percentiles.
+           */
+          counts: {
+            /**
+             * The upper bound of the step in milliseconds. null: longer than all steps.
+             */
+            up_to_ms: number | null;
+            answers: number;
+          }[];
+        } | null;
+      } | null;
+    };
+    /**
+     * Totals of the preceding time, of the same length as the time so far.
+     */
+    before: {
+      requests: number;
+      total_tokens: number;
+      /**
+       * Cost in USD. Requests to models without a price are free.
+       */
+      cost: number;
+      /**
+       * Number of failed requests.
+       */
+      errors: number;
+      /**
+       * Milliseconds from the request to the first chunk of its answer. null if the answer was not streamed or came in one chunk.
+       */
+      first_token_ms: number | null;
+      /**
+       * Tokens per second of generation, after the first token. null if too little was streamed.
+       */
+      tokens_per_second: number | null;
+    };
+    /**
+     * True if the account made no request in this environment within the last year, as far as the caller can see.
+     */
+    is_new: boolean;
+    /**
+     * The figures by step.
+     */
+    total: {
+      requests: number[];
+      total_tokens: number[];
+      cost: number[];
+      errors: number[];
+      first_token_ms: (number | null)[];
+      tokens_per_second: (number | null)[];
+    };
+    /**
+     * Groups that lead in at least one figure, those with the most requests first. Empty without `group_by`.
+     */
+    groups: {
+      requests: number[];
+      total_tokens: number[];
+      cost: number[];
+      errors: number[];
+      first_token_ms: (number | null)[];
+      tokens_per_second: (number | null)[];
+      id: string | null;
+    }[];
+    /**
+     * Leading groups of each figure, as indexes into `groups`: those with the highest value or, for a mean, those with the most measurements.
+     */
+    ranking: {
+      requests: number[];
+      total_tokens: number[];
+      cost: number[];
+      errors: number[];
+      first_token_ms: number[];
+      tokens_per_second: number[];
+    };
+    /**
+     * Number of groups, including groups that are not listed.
+     */
+    group_count: number;
+  };
+  /**
+   * Requests refused by limits in this time, the most frequent reason first.
+   */
+  throttled: {
+    reason:
+      | "key_requests"
+      | "key_tokens"
+      | "account_requests"
+      | "account_tokens"
+      | "key_quota"
+      | "account_quota"
+      | "member_quota"
+      | "app_quota"
+      | "tag_quota"
+      | "organization_quota"
+      | "capacity";
+    requests: number;
+    /**
+     * Unix time in seconds.
+     */
+    last_at: number;
+    /**
+     * Credential with the most refused requests. null: too many credentials at once to tell them apart.
+     */
+    key: string | null;
+    model: string | null;
+  }[];
+  /**
+   * Last failed requests, of any time.
+   */
+  errors: {
+    id: string;
+    /**
+     * Unix time in seconds.
+     */
+    at: number;
+    model: string;
+    key: string;
+    error_code: string | null;
+  }[];
+  /**
+   * Names of the keys, members and apps above by id, as far as the caller may list them.
+   */
+  names: {
+    [k: string]: string;
+  };
+  account: AccountOverview;
+}
+export interface OverviewOfAllAccounts {
+  object: "overview";
+  range: "24h" | "7d" | "30d";
+  group_by: ("model" | "key" | "app" | "account" | "upstream" | "deployment" | "outcome") | null;
+  usage: {
+    /**
+     * Start of the first step in Unix seconds. Steps are aligned to UTC.
+     */
+    start: number;
+    /**
+     * Length of a step in seconds. The last step is not over yet.
+     */
+    step: number;
+    /**
+     * Totals of all steps.
+     */
+    sum: {
+      requests: number;
+      total_tokens: number;
+      /**
+       * Cost in USD. Requests to models without a price are free.
+       */
+      cost: number;
+      /**
+       * Number of failed requests.
+       */
+      errors: number;
+      /**
+       * Milliseconds from the request to the first chunk of its answer. null if the answer was not streamed or came in one chunk.
+       */
+      first_token_ms: number | null;
+      /**
+       * Tokens per second of generation, after the first token. null if too little was streamed.
+       */
+      tokens_per_second: number | null;
+      /**
+       * Milliseconds within which 50, 95 and 99 % of the answers came: the first token of streams, and the end of all completed answers. They are computed from the counts, so they may be off by a part of a step. null: not stored for these groups or filters, or this time.
+       */
+      percentiles: {
+        first_token_ms: {
+          p50: number;
+          p95: number;
+          p99: number;
+          /**
+           * Number of answers by time, in four steps for each power of ten, from 20 ms, without empty steps. Add the counts of several rows to get their percentiles.
+           */
+          counts: {
+            /**
+             * The upper bound of the step in milliseconds. null: longer than all steps.
+             */
+            up_to_ms: number | null;
+            answers: number;
+          }[];
+        } | null;
+        total_ms: {
+          p50: number;
+          p95: number;
+          p99: number;
+          /**
+           * Number of answers by time, in four steps for each power of ten, from 20 ms, without empty steps. Add the counts of several rows to get their percentiles.
+           */
+          counts: {
+            /**
+             * The upper bound of the step in milliseconds. null: longer than all steps.
+             */
+            up_to_ms: number | null;
+            answers: number;
+          }[];
+        } | null;
+      } | null;
+    };
+    /**
+     * Totals of the preceding time, of the same length as the time so far.
+     */
+    before: {
+      requests: number;
+      total_tokens: number;
+      /**
+       * Cost in USD. Requests to models without a price are free.
+       */
+      cost: number;
+      /**
+       * Number of failed requests.
+       */
+      errors: number;
+      /**
+       * Milliseconds from the request to the first chunk of its answer. null if the answer was not streamed or came in one chunk.
+       */
+      first_token_ms: number | null;
+      /**
+       * Tokens per second of generation, after the first token. null if too little was streamed.
+       */
+      tokens_per_second: number | null;
+    };
+    /**
+     * True if the account made no request in this environment within the last year, as far as the caller can see.
+     */
+    is_new: boolean;
+    /**
+     * The figures by step.
+     */
+    total: {
+      requests: number[];
+      total_tokens: number[];
+      cost: number[];
+      errors: number[];
+      first_token_ms: (number | null)[];
+      tokens_per_second: (number | null)[];
+    };
+    /**
+     * Groups that lead in at least one figure, those with the most requests first. Empty without `group_by`.
+     */
+    groups: {
+      requests: number[];
+      total_tokens: number[];
+      cost: number[];
+      errors: number[];
+      first_token_ms: (number | null)[];
+      tokens_per_second: (number | null)[];
+      id: string | null;
+    }[];
+    /**
+     * Leading groups of each figure, as indexes into `groups`: those with the highest value or, for a mean, those with the most measurements.
+     */
+    ranking: {
+      requests: number[];
+      total_tokens: number[];
+      cost: number[];
+      errors: number[];
+      first_token_ms: number[];
+      tokens_per_second: number[];
+    };
+    /**
+     * Number of groups, including groups that are not listed.
+     */
+    group_count: number;
+  };
+  /**
+   * Requests refused by limits in this time, the most frequent reason first.
+   */
+  throttled: {
+    reason:
+      | "key_requests"
+      | "key_tokens"
+      | "account_requests"
+      | "account_tokens"
+      | "key_quota"
+      | "account_quota"
+      | "member_quota"
+      | "app_quota"
+      | "tag_quota"
+      | "organization_quota"
+      | "capacity";
+    requests: number;
+    /**
+     * Unix time in seconds.
+     */
+    last_at: number;
+    /**
+     * Credential with the most refused requests. null: too many credentials at once to tell them apart.
+     */
+    key: string | null;
+    model: string | null;
+  }[];
+  /**
+   * Last failed requests, of any time.
+   */
+  errors: {
+    id: string;
+    /**
+     * Unix time in seconds.
+     */
+    at: number;
+    model: string;
+    key: string;
+    error_code: string | null;
+  }[];
+  /**
+   * Names of the accounts, credentials and apps above by id.
+   */
+  names: {
+    [k: string]: string;
+  };
+}
+export interface Passkey {
+  object: "passkey";
+  id: string;
+  name: string;
+  /**
+   * True if the passkey is backed up or synced beyond one device.
+   */
+  backed_up: boolean;
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+  last_used_at: number | null;
+}
+/**
+ * `PublicKeyCredentialCreationOptionsJSON`.
+ */
+export interface PasskeyCreationOptions {
+  challenge: string;
+  [k: string]: unknown;
+}
+export interface PasskeyList {
+  object: "list";
+  data: Passkey[];
+  /**
+   * Id of the first object of the page. null if the page is empty.
+   */
+  first_id: string | null;
+  /**
+   * Id of the last object of the page. Send it as `after` to get the next page.
+   */
+  last_id: string | null;
+  /**
+   * True if more objects follow.
+   */
+  has_more: boolean;
+}
+export interface Person {
+  object: "person";
+  id: string;
+  email: string;
+  name: string;
+  /**
+   * True if the person can operate the installation (`admin:manage`) while signed in to a browser.
+   */
+  is_operator: boolean;
+  /**
+   * Time when an operator suspended the person. null: the person is not suspended.
+   */
+  suspended_at: number | null;
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+}
+export interface PersonDetails {
+  object: "person";
+  id: string;
+  email: string;
+  name: string;
+  /**
+   * True if the person can operate the installation (`admin:manage`) while signed in to a browser.
+   */
+  is_operator: boolean;
+  /**
+   * Time when an operator suspended the person. null: the person is not suspended.
+   */
+  suspended_at: number | null;
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+  memberships: {
+    id: string;
+    account_id: string;
+    account_name: string;
+    /**
+     * `member`: has their own keys, apps and chats. `admin`: manages all keys, apps and members of the account. `owner`: also manages owners and admins.
+     */
+    role: "owner" | "admin" | "member";
+    /**
+     * Unix time in seconds.
+     */
+    created_at: number;
+  }[];
+}
+export interface PriceList {
+  object: "list";
+  data: ListedPrice[];
+  /**
+   * Id of the first object of the page. null if the page is empty.
+   */
+  first_id: string | null;
+  /**
+   * Id of the last object of the page. Send it as `after` to get the next page.
+   */
+  last_id: string | null;
+  /**
+   * True if more objects follow.
+   */
+  has_more: boolean;
+  /**
+   * Package of the price list, with its version.
+   */
+  source: string;
+  /**
+   * Date of the prices.
+   */
+  date: string;
+  vendors: {
+    id: string;
+    name: string;
+    models: number;
+  }[];
+}
+export interface PullOffer {
+  object: "pull_offer";
+  /**
+   * Id under which the model is served.
+   */
+  id: string;
+  /**
+   * Path of the file in the repository.
+   */
+  file: string;
+  quantization: string | null;
+  bytes: number;
+  /**
+   * Bytes that are still to be downloaded.
+   */
+  missing_bytes: number;
+  /**
+   * Free bytes on the disk.
+   */
+  room_bytes: number;
+  /**
+   * Minimum memory of a model of this size. The context needs more.
+   */
+  least_memory_bytes: number;
+  /**
+   * How the minimum memory fits, as in `PulledModel`.
+   */
+  fit: "now" | "evicting" | "waiting" | "reduced" | "never";
+  /**
+   * True if the download has begun. false after a dry run.
+   */
+  started: boolean;
+}
+export interface PullRequest {
+  /**
+   * `hf:owner/repo`, or `hf:owner/repo:file` with a file name, a path or a quantization after the colon.
+   */
+  source: string;
+  /**
+   * Id under which the model is served. null: the file name in lower case.
+   */
+  name?: string | null;
+  /**
+   * true: report what would be downloaded, without downloading it. Default false.
+   */
+  dry_run?: boolean | null;
+}
+export interface PulledModel {
+  object: "pulled_model";
+  id: string;
+  /**
+   * Size of the model's files on disk.
+   */
+  bytes: number;
+  /**
+   * `incomplete`: a pull was interrupted, or a file is missing. The model is not served and can be pulled again.
+   */
+  state: "ready" | "incomplete";
+  /**
+   * Source of the model. null if only parts of its files are present.
+   */
+  source: string | null;
+  pulled_at: number | null;
+  /**
+   * Omitted if unknown.
+   */
+  capabilities?: {
+    chat?: boolean;
+    completion?: boolean;
+    embeddings?: boolean;
+    rerank?: boolean;
+    moderation?: boolean;
+    decisions?: boolean;
+    speech?: boolean;
+    transcription?: boolean;
+    images?: boolean;
+    realtime?: boolean;
+    tokenize?: boolean;
+  };
+  /**
+   * Context length in tokens. null if the file does not state it.
+   */
+  context_length: number | null;
+  /**
+   * Architecture named in the file, such as `qwen3`. null if the file cannot be read.
+   */
+  architecture: string | null;
+  /**
+   * Quantization of the weights, such as `Q4_K_M`. null if the file cannot be read.
+   */
+  quantization: string | null;
+  /**
+   * null likewise.
+   */
+  parameters: number | null;
+  /**
+   * Memory of the loaded model. null if the file cannot be read.
+   */
+  memory: MemoryNeed | null;
+  /**
+   * How the model can be loaded. `now`: immediately. `evicting`: after unloading idle models. `waiting`: after busy models have had their time. `reduced`: with a shorter context or fewer slots. `never`: it needs more memory than pinned models leave. null if it is loaded or its need is unknown.
+   */
+  fit: ("now" | "evicting" | "waiting" | "reduced" | "never") | null;
+  /**
+   * `failed`: loading failed. The server's log has the reason, and a later request tries again.
+   */
+  use: "unloaded" | "loading" | "loaded" | "failed";
+  /**
+   * Number of running and waiting requests of the model.
+   */
+  in_use: number;
+}
+/**
+ * Required memory in bytes, estimated from the metadata of the file.
+ */
+export interface MemoryNeed {
+  /**
+   * Total of `weights`, `cache` and `compute`.
+   */
+  bytes: number;
+  /**
+   * Total with the shortest context with which the model can be loaded.
+   */
+  least_bytes: number;
+  weights: number;
+  /**
+   * KV cache of all slots.
+   */
+  cache: number;
+  /**
+   * Batch buffers and the process itself.
+   */
+  compute: number;
+  /**
+   * Context of one slot in tokens, on which `bytes` is based.
+   */
+  context_length: number;
+  /**
+   * Number of slots on which `bytes` is based: requests computed at the same time.
+   */
+  parallel: number;
+}
+export interface PulledModelList {
+  object: "list";
+  data: PulledModel[];
+  pulls: Pull[];
+  memory: ModelMemory;
+}
+export interface Pull {
+  object: "pull";
+  id: string;
+  source: string;
+  /**
+   * Bytes on the disk.
+   */
+  bytes: number;
+  total_bytes: number;
+  /**
+   * Reason for the failure. null while the pull is running. Another request for the same model continues it.
+   */
+  failure: string | null;
+}
+/**
+ * Memory available to models of this server.
+ */
+export interface ModelMemory {
+  total_bytes: number;
+  free_bytes: number;
+  /**
+   * Memory of models that are never unloaded for others.
+   */
+  pinned_bytes: number;
+  /**
+   * Memory of idle models that can be unloaded for others.
+   */
+  evictable_bytes: number;
+  /**
+   * Models with reserved memory, pulled or not.
+   */
+  held: {
+    id: string;
+    /**
+     * Reserved for the model.
+     */
+    bytes: number;
+    state: "loading" | "loaded" | "leaving" | "failed";
+    /**
+     * Number of running and waiting requests of the model.
+     */
+    in_use: number;
+    /**
+     * True if the model stays loaded even if others need memory.
+     */
+    pinned: boolean;
+  }[];
+}
+export interface Refusal {
+  object: "refusal";
+  /**
+   * Start of the hour in Unix seconds.
+   */
+  start: number;
+  /**
+   * Id of the credential, as in the usage by key. null together with `model`: too many at once to tell them apart.
+   */
+  key: string | null;
+  /**
+   * Id of the OAuth app. null for none.
+   */
+  app: string | null;
+  model: string | null;
+  /**
+   * Reached limit: a rate limit of requests or tokens or a monthly quota, with its owner. `capacity`: no model server had a free slot in time.
+   */
+  reason:
+    | "key_requests"
+    | "key_tokens"
+    | "account_requests"
+    | "account_tokens"
+    | "key_quota"
+    | "account_quota"
+    | "member_quota"
+    | "app_quota"
+    | "tag_quota"
+    | "organization_quota"
+    | "capacity";
+  requests: number;
+  /**
+   * Time of the last refusal in Unix seconds.
+   */
+  last_at: number;
+}
+export interface RefusalList {
+  object: "list";
+  data: Refusal[];
+}
+export interface Request {
+  object: "request";
+  /**
+   * `x-request-id` of the answer.
+   */
+  id: string;
+  /**
+   * Start of the request in Unix seconds. For a refused request, the time of the refusal.
+   */
+  at: number;
+  operation:
+    | "chat"
+    | "completion"
+    | "embedding"
+    | "response"
+    | "message"
+    | "rerank"
+    | "score"
+    | "moderation"
+    | "decision"
+    | "speech"
+    | "transcription"
+    | "translation"
+    | "image"
+    | "image_edit"
+    | "image_variation"
+    | "tokenize"
+    | "detokenize"
+    | "realtime"
+    | "tool";
+  /**
+   * Requested model, or MCP server and tool (`github/search`). null if the request was refused before its body was read.
+   */
+  model: string | null;
+  /**
+   * Id of the credential: a key, a signed-in member (`mbr_…`) or the grant of an app (`grt_…`).
+   */
+  key: string;
+  /**
+   * Id of the OAuth app. null for none.
+   */
+  app: string | null;
+  /**
+   * null under the same condition as `model`.
+   */
+  stream: boolean | null;
+  /**
+   * Tags of the request. Always empty for a refused request.
+   */
+  tags: string[];
+  /**
+   * `cancelled`: the client disconnected. `interrupted`: the server's process ended first. `refused`: the request got an error before it began, so it is not part of the usage.
+   */
+  outcome: "completed" | "failed" | "cancelled" | "interrupted" | "refused";
+  /**
+   * `code` of the error that ended the request.
+   */
+  error_code: string | null;
+  /**
+   * HTTP status of the error. For a stream that had begun, the status that it would have had.
+   */
+  error_status: number | null;
+  /**
+   * Error message to the client of a refused request, without names that the client made up. Otherwise null.
+   */
+  error_message: string | null;
+  prompt_tokens: number;
+  /**
+   * Prompt tokens read from a cache.
+   */
+  cached_tokens: number;
+  /**
+   * Prompt tokens written to a cache.
+   */
+  cache_write_tokens: number;
+  completion_tokens: number;
+  /**
+   * Reasoning tokens of the answer, as far as the model server reports them.
+   */
+  reasoning_tokens: number;
+  total_tokens: number;
+  /**
+   * True if the tokens are an estimate, because the model server reported none or implausible numbers.
+   */
+  estimated: boolean;
+  /**
+   * True if the reported usage was implausible. If the server reported more tokens than possible, these are the possible maximum. If it reported fewer than it delivered, these are `estimated`.
+   */
+  capped: boolean;
+  /**
+   * True if the answer came from the response cache, without a model.
+   */
+  from_cache: boolean;
+  /**
+   * Cost in USD. null if the model has no price or the request was refused.
+   */
+  cost: number | null;
+  /**
+   * Model server that answered. null if none did.
+   */
+  upstream: string | null;
+  /**
+   * Number of attempts at model servers.
+   */
+  attempts: number;
+  /**
+   * Milliseconds in the queue, before the request was sent.
+   */
+  queue_ms: number;
+  /**
+   * Milliseconds from the request to the first chunk of its answer. null if the answer was not streamed or came in one chunk.
+   */
+  first_token_ms: number | null;
+  /**
+   * Total milliseconds until the end.
+   */
+  duration_ms: number;
+  /**
+   * Tokens per second of generation, after the first token. null if too little was streamed.
+   */
+  tokens_per_second: number | null;
+}
+export interface RequestDetail {
+  object: "request";
+  /**
+   * `x-request-id` of the answer.
+   */
+  id: string;
+  /**
+   * Start of the request in Unix seconds. For a refused request, the time of the refusal.
+   */
+  at: number;
+  operation:
+    | "chat"
+    | "completion"
+    | "embedding"
+    | "response"
+    | "message"
+    | "rerank"
+    | "score"
+    | "moderation"
+    | "decision"
+    | "speech"
+    | "transcription"
+    | "translation"
+    | "image"
+    | "image_edit"
+    | "image_variation"
+    | "tokenize"
+    | "detokenize"
+    | "realtime"
+    | "tool";
+  /**
+   * Requested model, or MCP server and tool (`github/search`). null if the request was refused before its body was read.
+   */
+  model: string | null;
+  /**
+   * Id of the credential: a key, a signed-in member (`mbr_…`) or the grant of an app (`grt_…`).
+   */
+  key: string;
+  /**
+   * Id of the OAuth app. null for none.
+   */
+  app: string | null;
+  /**
+   * null under the same condition as `model`.
+   */
+  stream: boolean | null;
+  /**
+   * Tags of the request. Always empty for a refused request.
+   */
+  tags: string[];
+  /**
+   * `cancelled`: the client disconnected. `interrupted`: the server's process ended first. `refused`: the request got an error before it began, so it is not part of the usage.
+   */
+  outcome: "completed" | "failed" | "cancelled" | "interrupted" | "refused";
+  /**
+   * `code` of the error that ended the request.
+   */
+  error_code: string | null;
+  /**
+   * HTTP status of the error. For a stream that had begun, the status that it would have had.
+   */
+  error_status: number | null;
+  /**
+   * Error message to the client of a refused request, without names that the client made up. Otherwise null.
+   */
+  error_message: string | null;
+  prompt_tokens: number;
+  /**
+   * Prompt tokens read from a cache.
+   */
+  cached_tokens: number;
+  /**
+   * Prompt tokens written to a cache.
+   */
+  cache_write_tokens: number;
+  completion_tokens: number;
+  /**
+   * Reasoning tokens of the answer, as far as the model server reports them.
+   */
+  reasoning_tokens: number;
+  total_tokens: number;
+  /**
+   * True if the tokens are an estimate, because the model server reported none or implausible numbers.
+   */
+  estimated: boolean;
+  /**
+   * True if the reported usage was implausible. If the server reported more tokens than possible, these are the possible maximum. If it reported fewer than it delivered, these are `estimated`.
+   */
+  capped: boolean;
+  /**
+   * True if the answer came from the response cache, without a model.
+   */
+  from_cache: boolean;
+  /**
+   * Cost in USD. null if the model has no price or the request was refused.
+   */
+  cost: number | null;
+  /**
+   * Model server that answered. null if none did.
+   */
+  upstream: string | null;
+  /**
+   * Number of attempts at model servers.
+   */
+  attempts: number;
+  /**
+   * Milliseconds in the queue, before the request was sent.
+   */
+  queue_ms: number;
+  /**
+   * Milliseconds from the request to the first chunk of its answer. null if the answer was not streamed or came in one chunk.
+   */
+  first_token_ms: number | null;
+  /**
+   * Total milliseconds until the end.
+   */
+  duration_ms: number;
+  /**
+   * Tokens per second of generation, after the first token. null if too little was streamed.
+   */
+  tokens_per_second: number | null;
+  /**
+   * Further usage that only some model servers report, and the bytes of a tool call. null if there is none.
+   */
+  usage_details: UsageDetails | null;
+  /**
+   * Attempts, oldest first. Empty if no model server was asked, and for failed requests from before trails existed. Of very many steps, the first and the last are stored, and the last has the number of omitted steps.
+   */
+  trail: RequestStep[];
+  /**
+   * Id of the stored chat completion of the request. null if none is stored or the caller may not read it.
+   */
+  chat: string | null;
+  /**
+   * Content of a tool call, if `tools.record` stores it. null if none is stored or the caller may not read it.
+   */
+  tool_content: {
+    /**
+     * Arguments of the tool as JSON, cut if they are long.
+     */
+    arguments: string;
+    /**
+     * Result of the tool as JSON, cut if it is long.
+     */
+    result: string;
+  } | null;
+}
+export interface UsageDetails {
+  /**
+   * Tokens written to a cache for an hour.
+   */
+  cache_write_1h_tokens?: number;
+  input_audio_tokens?: number;
+  input_image_tokens?: number;
+  output_audio_tokens?: number;
+  output_image_tokens?: number;
+  /**
+   * Number of searches that the model server ran.
+   */
+  searches?: number;
+  /**
+   * Number of documents ranked or compared.
+   */
+  documents?: number;
+  /**
+   * Search units that the vendor bills for them.
+   */
+  search_units?: number;
+  /**
+   * Number of characters spoken.
+   */
+  characters?: number;
+  /**
+   * Whole seconds of audio input.
+   */
+  seconds?: number;
+  /**
+   * Number of generated images.
+   */
+  images?: number;
+  /**
+   * Bytes of the tool's arguments as JSON.
+   */
+  bytes_in?: number;
+  /**
+   * Bytes of the tool's result as JSON.
+   */
+  bytes_out?: number;
+  /**
+   * 1 if the tool marked its result as an error.
+   */
+  tool_errors?: number;
+  /**
+   * 1 if the answer came from the response cache. The tokens are those of the original answer.
+   */
+  replayed?: number;
+  /**
+   * Tier, speed and region that the server reported.
+   */
+  served?: string[];
+  /**
+   * USD that the vendor reports to charge the operator. Only for operators.
+   */
+  billed?: number;
+}
+export interface RequestStep {
+  /**
+   * Number of the model server within this trail, from 1. null if the step concerns no server.
+   */
+  server: number | null;
+  /**
+   * Tried model: the requested one or a fallback.
+   */
+  model: string;
+  /**
+   * `answered`: the server accepted the request. `refused`: it answered with an error. `timed_out`: it did not answer in time. `unreachable`: the connection failed. `broke_off`: the answer ended early or was unreadable. `no_room`: the server accepted the request, but the gateway or its node had no memory for more of the answer. `cancelled`: the client disconnected or the server stopped. `queue_full` and `queue_timeout`: no slot was free, so no server was asked. `resting`: not asked, after failures. `away`: not asked, because it is not connected or draining. `not_retried`: not asked, because too many requests for the model are retries already. `overflowed`: the model's overflow policy chose a server that normally comes last. `masked`, `blocked` and `noted`: a guardrail found something in the request or the answer. `over_quota`: not asked, because it costs more than the rest of a quota.
+   */
+  result:
+    | "answered"
+    | "refused"
+    | "timed_out"
+    | "unreachable"
+    | "broke_off"
+    | "no_room"
+    | "cancelled"
+    | "queue_full"
+    | "queue_timeout"
+    | "resting"
+    | "away"
+    | "not_retried"
+    | "overflowed"
+    | "masked"
+    | "blocked"
+    | "noted"
+    | "over_quota";
+  /**
+   * HTTP status of the server's answer, if it was an error.
+   */
+  status: number | null;
+  /**
+   * Milliseconds from the start of the request.
+   */
+  started_ms: number;
+  /**
+   * Milliseconds that the step took.
+   */
+  duration_ms: number;
+  /**
+   * Name of the model server. Only for operators, otherwise null.
+   */
+  upstream: string | null;
+  /**
+   * Id of the model at the server. Only for operators, otherwise null.
+   */
+  upstream_model: string | null;
+  /**
+   * Shortened error message of the server, or description of the fault, without credentials and without parts of the request. Only for operators, otherwise null.
+   */
+  reason: string | null;
+  /**
+   * Number of steps before this one that were not stored, because there were very many or the server's disk was full. Otherwise 0.
+   */
+  left_out: number;
+}
+export interface RequestList {
+  object: "list";
+  data: Request[];
+  /**
+   * Send it as `cursor` to get the next page. null on the last page. Earlier pages may be empty.
+   */
+  next: string | null;
+  /**
+   * Unix seconds. Requests that began later than this have all been read. null on the last page.
+   */
+  searched_to: number | null;
+  /**
+   * Start of the stored requests in Unix seconds, if the requested time begins earlier.
+   */
+  kept_since?: number;
+}
+export interface ResetLink {
+  object: "reset_link";
+  person_id: string;
+  /**
+   * Link to set a new password. It works once, for anyone who has it. It is shown only in this response and is not stored.
+   */
+  link: string;
+  /**
+   * Unix time in seconds.
+   */
+  expires_at: number;
+}
+export interface RotatedApiKey {
+  object: "api_key";
+  id: string;
+  name: string;
+  prefix: string;
+  /**
+   * The last four characters of the key.
+   */
+  last4: string;
+  environment: "live" | "test" | "dev";
+  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
+  /**
+   * `active`: the key works. `suspended`: it is refused until it, or what it depends on, is resumed. A key ends at the latest when the key that created it ends.
+   */
+  status: "active" | "expired" | "revoked" | "suspended";
+  /**
+   * Id of the key or person that created it. null for keys that neither created, such as the first key.
+   */
+  created_by: string | null;
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+  expires_at: number | null;
+  last_used_at: number | null;
+  /**
+   * Time of revocation. After a rotation it may lie in the future: the key works until then.
+   */
+  revoked_at: number | null;
+  allowed_ips: string[];
+  rate_limit: number | null;
+  rate_limit_window: number | null;
+  monthly_tokens: number | null;
+  monthly_spend: number | null;
+  /**
+   * Quotas per window, in addition to the monthly quotas.
+   */
+  quotas: {
+    /**
+     * Unit of the amount. `usd` is counted by the prices of the models.
+     */
+    unit: "requests" | "tokens" | "usd";
+    /**
+     * Amount: a whole number of requests or tokens, or a number of USD.
+     */
+    amount: number;
+    /**
+     * Length of the window: a named span, or seconds.
+     */
+    per: ("hour" | "5h" | "day" | "week" | "month") | number;
+    /**
+     * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
+     */
+    window: "calendar" | "rolling";
+    /**
+     * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
+     *
+     * @minItems 1
+     * @maxItems 32
+     */
+    models?: string[];
+    /**
+     * Count only requests with this tag. Default: all requests.
+     */
+    tag?: string;
+    /**
+     * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+     */
+    hard_stop?: boolean;
+  }[];
+  /**
+   * Model ids and patterns that the key may use. null: all models.
+   */
+  models: string[] | null;
+  /**
+   * Allowed tools, as `server` or `server/tool`. null: all tools that are offered.
+   */
+  tools: string[] | null;
+  /**
+   * True if requests of the key go only to the built-in engine and to upstreams and nodes that an operator marked as local.
+   */
+  never_leaves: boolean;
+  /**
+   * Highest priority of requests of the key, and their default. It cannot exceed the priority of the account's tier. null: the tier's priority.
+   */
+  priority: ("low" | "normal" | "high") | null;
+  response_cache: ("on" | "off") | null;
+  tags: string[];
+  note: string | null;
+  /**
+   * The API key. It is shown only in this response and is not stored.
+   */
+  key: string;
+  /**
+   * Id of the rotated key.
+   */
+  replaces: string;
+}
+export interface RotatedApp {
+  object: "app";
+  id: string;
+  /**
+   * Same as `id`, with OAuth's name.
+   */
+  client_id: string;
+  name: string;
+  homepage_url: string | null;
+  type: "confidential" | "public";
+  redirect_uris: string[];
+  /**
+   * Scopes that the app may request.
+   */
+  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
+  /**
+   * Allowed tools, as `server` or `server/tool`. null: all tools that are offered.
+   */
+  tools: string[] | null;
+  /**
+   * While an app is suspended, its tokens are refused.
+   */
+  status: "active" | "suspended";
+  /**
+   * Environment of the app's access tokens.
+   */
+  environment: "live" | "test" | "dev";
+  require_pkce: boolean;
+  /**
+   * Name of the account, shown on the consent page.
+   */
+  publisher: string;
+  /**
+   * Id of the person or key that registered the app.
+   */
+  created_by: string | null;
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+  /**
+   * Valid secrets, oldest first, at most two. Empty for a public app.
+   */
+  secrets: AppSecret[];
+  /**
+   * The client secret. It is shown only in this response and is not stored.
+   */
+  client_secret: string;
+}
+export interface Session {
+  object: "session";
+  person: {
+    id: string;
+    email: string;
+    name: string;
+    is_operator: boolean;
+  };
+  /**
+   * Account of the requests.
+   */
+  account: {
+    id: string;
+    name: string;
+  };
+  /**
+   * `member`: has their own keys, apps and chats. `admin`: manages all keys, apps and members of the account. `owner`: also manages owners and admins.
+   */
+  role: "owner" | "admin" | "member";
+  environment: "live" | "test" | "dev";
+  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
+  /**
+   * Id of the browser session. null for a token of `headrace login`.
+   */
+  session_id: string | null;
+  /**
+   * Value to send as `X-CSRF-Token` with every request that changes data. Only for a browser session.
+   */
+  csrf_token: string | null;
+  /**
+   * True if the person has a password. A password change then requires it. null for a token of `headrace login`.
+   */
+  has_password: boolean | null;
+  /**
+   * All accounts of which the person is a member.
+   */
+  accounts: {
+    id: string;
+    name: string;
+    /**
+     * `member`: has their own keys, apps and chats. `admin`: manages all keys, apps and members of the account. `owner`: also manages owners and admins.
+     */
+    role: "owner" | "admin" | "member";
+    status: "active" | "suspended";
+    membership_id: string;
+  }[];
+}
+export interface SigningKey {
+  object: "signing_key";
+  /**
+   * `kid` of the tokens that the key signs.
+   */
+  id: string;
+  /**
+   * Published but not in use yet; in use; or kept only to verify earlier tokens.
+   */
+  state: "upcoming" | "signing" | "verifying";
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+  /**
+   * Time at which the key begins to sign, as Unix time in seconds.
+   */
+  active_at: number;
+  /**
+   * Time until which the key is published. null for the newest key.
+   */
+  retires_at: number | null;
+}
+export interface Statement {
+  object: "statement";
+  /**
+   * Month, such as 2026-09.
+   */
+  month: string;
+  /**
+   * Unix time in seconds.
+   */
+  start: number;
+  /**
+   * End in Unix seconds, not included. A request belongs to the month in which it began.
+   */
+  end: number;
+  time_zone: "UTC";
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+  /**
+   * True if the month has ended. Requests that still run then are added when they end.
+   */
+  is_over: boolean;
+  /**
+   * URL of this server.
+   */
+  installation: string;
+  environment: "live" | "test" | "dev";
+  currency: "USD";
+  /**
+   * Start of the count of `unpriced_requests`, if the month begins earlier. null: they are counted for the whole month.
+   */
+  unpriced_since: number | null;
+  account: {
+    id: string;
+    name: string;
+  };
+  /**
+   * Part of the account's usage that the statement covers, such as a member's own. Empty: all of it.
+   */
+  of: {
+    key?: string | null;
+    key_name?: string | null;
+    person?: string | null;
+    person_name?: string | null;
+    app?: string | null;
+    app_name?: string | null;
+    tag?: string | null;
+  };
+  group_by: ("key" | "person" | "model" | "app" | "tag")[];
+  /**
+   * True if lines overlap, because they are by tag. A request with several tags is in the line of each, but only once in `total`.
+   */
+  overlaps: boolean;
+  /**
+   * The most expensive first, 1000 at most. CSV has all.
+   */
+  lines: StatementLine[];
+  /**
+   * Sum of all lines that are not listed. null: all lines are listed.
+   */
+  others: {
+    requests: number;
+    /**
+     * All input tokens, including cache reads and writes.
+     */
+    prompt_tokens: number;
+    /**
+     * Input tokens read from a cache.
+     */
+    cached_tokens: number;
+    /**
+     * Input tokens written to a cache.
+     */
+    cache_write_tokens: number;
+    /**
+     * All output tokens, including reasoning.
+     */
+    completion_tokens: number;
+    /**
+     * Reasoning tokens of the output, as far as model servers report them.
+     */
+    reasoning_tokens: number;
+    total_tokens: number;
+    /**
+     * Number of failed requests.
+     */
+    errors: number;
+    /**
+     * Number of requests to models without a price. No cost includes them.
+     */
+    unpriced_requests: number;
+    /**
+     * USD with nine decimals. Lines and total add up exactly.
+     */
+    cost: string;
+    /**
+     * Number of these lines. null: too many to tell apart.
+     */
+    lines: number | null;
+  } | null;
+  total: {
+    requests: number;
+    /**
+     * All input tokens, including cache reads and writes.
+     */
+    prompt_tokens: number;
+    /**
+     * Input tokens read from a cache.
+     */
+    cached_tokens: number;
+    /**
+     * Input tokens written to a cache.
+     */
+    cache_write_tokens: number;
+    /**
+     * All output tokens, including reasoning.
+     */
+    completion_tokens: number;
+    /**
+     * Reasoning tokens of the output, as far as model servers report them.
+     */
+    reasoning_tokens: number;
+    total_tokens: number;
+    /**
+     * Number of failed requests.
+     */
+    errors: number;
+    /**
+     * Number of requests to models without a price. No cost includes them.
+     */
+    unpriced_requests: number;
+    /**
+     * USD with nine decimals. Lines and total add up exactly.
+     */
+    cost: string;
+  };
+}
+export interface StatementLine {
+  /**
+   * Id of the credential, as in the usage by key, if `group_by` has it.
+   */
+  key?: string | null;
+  /**
+   * Name of the credential. null if the caller may not see it.
+   */
+  key_name?: string | null;
+  /**
+   * Id of the person. null for usage of the account's own keys.
+   */
+  person?: string | null;
+  person_name?: string | null;
+  model?: string | null;
+  /**
+   * Id of the OAuth app. null for none.
+   */
+  app?: string | null;
+  app_name?: string | null;
+  /**
+   * null: requests without tags.
+   */
+  tag?: string | null;
+  requests: number;
+  /**
+   * All input tokens, including cache reads and writes.
+   */
+  prompt_tokens: number;
+  /**
+   * Input tokens read from a cache.
+   */
+  cached_tokens: number;
+  /**
+   * Input tokens written to a cache.
+   */
+  cache_write_tokens: number;
+  /**
+   * All output tokens, including reasoning.
+   */
+  completion_tokens: number;
+  /**
+   * Reasoning tokens of the output, as far as model servers report them.
+   */
+  reasoning_tokens: number;
+  total_tokens: number;
+  /**
+   * Number of failed requests.
+   */
+  errors: number;
+  /**
+   * Number of requests to models without a price. No cost includes them.
+   */
+  unpriced_requests: number;
+  /**
+   * USD with nine decimals. Lines and total add up exactly.
+   */
+  cost: string;
+}
+export interface StatementOfAccounts {
+  object: "statement";
+  /**
+   * Month, such as 2026-09.
+   */
+  month: string;
+  /**
+   * Unix time in seconds.
+   */
+  start: number;
+  /**
+   * End in Unix seconds, not included. A request belongs to the month in which it began.
+   */
+  end: number;
+  time_zone: "UTC";
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+  /**
+   * True if the month has ended. Requests that still run then are added when they end.
+   */
+  is_over: boolean;
+  /**
+   * URL of this server.
+   */
+  installation: string;
+  environment: "live" | "test" | "dev";
+  currency: "USD";
+  /**
+   * Start of the count of `unpriced_requests`, if the month begins earlier. null: they are counted for the whole month.
+   */
+  unpriced_since: number | null;
+  /**
+   * Accounts with usage, in the order of their creation.
+   */
+  lines: {
+    account: string;
+    account_name: string;
+    requests: number;
+    /**
+     * All input tokens, including cache reads and writes.
+     */
+    prompt_tokens: number;
+    /**
+     * Input tokens read from a cache.
+     */
+    cached_tokens: number;
+    /**
+     * Input tokens written to a cache.
+     */
+    cache_write_tokens: number;
+    /**
+     * All output tokens, including reasoning.
+     */
+    completion_tokens: number;
+    /**
+     * Reasoning tokens of the output, as far as model servers report them.
+     */
+    reasoning_tokens: number;
+    total_tokens: number;
+    /**
+     * Number of failed requests.
+     */
+    errors: number;
+    /**
+     * Number of requests to models without a price. No cost includes them.
+     */
+    unpriced_requests: number;
+    /**
+     * USD with nine decimals. Lines and total add up exactly.
+     */
+    cost: string;
+  }[];
+  /**
+   * Covers the accounts of this organization. null: all accounts of the server.
+   */
+  organization: {
+    id: string;
+    name: string;
+  } | null;
+  total: {
+    requests: number;
+    /**
+     * All input tokens, including cache reads and writes.
+     */
+    prompt_tokens: number;
+    /**
+     * Input tokens read from a cache.
+     */
+    cached_tokens: number;
+    /**
+     * Input tokens written to a cache.
+     */
+    cache_write_tokens: number;
+    /**
+     * All output tokens, including reasoning.
+     */
+    completion_tokens: number;
+    /**
+     * Reasoning tokens of the output, as far as model servers report them.
+     */
+    reasoning_tokens: number;
+    total_tokens: number;
+    /**
+     * Number of failed requests.
+     */
+    errors: number;
+    /**
+     * Number of requests to models without a price. No cost includes them.
+     */
+    unpriced_requests: number;
+    /**
+     * USD with nine decimals. Lines and total add up exactly.
+     */
+    cost: string;
+  };
+}
+/**
+ * The completion, its labels, and the parameters of its request without the messages.
+ */
+export interface StoredChatCompletion {
+  id: string;
+  object: "chat.completion";
+  /**
+   * Unix time in seconds.
+   */
+  created: number;
+  model: string;
+  choices: {
+    index: number;
+    message: {
+      role: "assistant";
+      content: string | null;
+      [k: string]: unknown;
+    };
+    finish_reason: "stop" | "length" | "tool_calls" | "content_filter" | "function_call";
+    [k: string]: unknown;
+  }[];
+  usage: Usage;
+  /**
+   * `x-request-id` of the request that created the completion.
+   */
+  request_id: string;
+  metadata: {
+    [k: string]: string;
+  };
+  /**
+   * `user` of the request.
+   */
+  input_user?: string | null;
+  temperature?: number | null;
+  top_p?: number | null;
+  presence_penalty?: number | null;
+  frequency_penalty?: number | null;
+  seed?: number | null;
+  tools?:
+    | {
+        [k: string]: unknown;
+      }[]
+    | null;
+  tool_choice?:
+    | (
+        | string
+        | {
+            [k: string]: unknown;
+          }
+      )
+    | null;
+  response_format?: {
+    [k: string]: unknown;
+  } | null;
+  [k: string]: unknown;
+}
+export interface Usage {
+  prompt_tokens: number;
+  completion_tokens: number;
+  total_tokens: number;
+  /**
+   * Present if the model server reported no usage, or less than it delivered. The figures are then estimated from the text.
+   */
+  estimated?: true;
+  [k: string]: unknown;
+}
+export interface StoredChatMessage {
+  id: string;
+  role: string;
+  /**
+   * null if the request had an array of parts.
+   */
+  content: string | null;
+  /**
+   * Content parts. null if the content was a string.
+   */
+  content_parts:
+    | {
+        [k: string]: unknown;
+      }[]
+    | null;
+  [k: string]: unknown;
+}
+export interface System {
+  object: "system";
+  version: string;
+  mode: "development" | "production";
+  /**
+   * Unix time in seconds.
+   */
+  started_at: number;
+  configuration: {
+    /**
+     * Path of the file that was read at the start. null: no file.
+     */
+    file: string | null;
+    /**
+     * null: no change since the start.
+     */
+    last_reload: {
+      /**
+       * Unix time in seconds.
+       */
+      at: number;
+      /**
+       * `refused`: the previous configuration stays active.
+       */
+      result: "ok" | "refused";
+      /**
+       * Errors in the file.
+       */
+      error: string | null;
+      /**
+       * Changed keys that take effect after a restart.
+       */
+      needs_restart: string[];
+    } | null;
+  };
+  /**
+   * Secrets in files and in Vault that the configuration refers to, without their values.
+   */
+  external_secrets: {
+    /**
+     * The reference in the configuration: `file:PATH` or `vault:PATH#FIELD`.
+     */
+    name: string;
+    /**
+     * Seconds since the value in use was last confirmed.
+     */
+    age_seconds: number;
+    /**
+     * The reason why the secret cannot be read. Its last value stays in use.
+     */
+    failure: string | null;
+  }[];
+  memory: {
+    /**
+     * Resident memory of the gateway's process.
+     */
+    rss_bytes: number;
+  };
+  /**
+   * Event-loop delay in the last minute: no request could be answered for this long.
+   */
+  event_loop: {
+    mean_delay_ms: number;
+    max_delay_ms: number;
+  };
+  database: {
+    kind: "sqlite" | "postgres";
+    /**
+     * null if it cannot be read.
+     */
+    size_bytes: number | null;
+    /**
+     * Size of SQLite's write-ahead log.
+     */
+    wal_bytes: number | null;
+    /**
+     * `degraded`: the component works with restrictions.
+     */
+    state: "ok" | "degraded" | "starting" | "failed" | "draining";
+  };
+  /**
+   * Store in which limits are counted for all replicas. null: in memory.
+   */
+  redis: {
+    /**
+     * `degraded`: the component works with restrictions.
+     */
+    state: "ok" | "degraded" | "starting" | "failed" | "draining";
+  } | null;
+  /**
+   * Processes that share the database, oldest first. Times are from the database's clock.
+   */
+  replicas: Replica[];
+  /**
+   * Files of the ledger, with records that are not in the database yet.
+   */
+  spool: {
+    /**
+     * Size of the ledger's files.
+     */
+    bytes: number;
+    /**
+     * Number of ended requests whose usage is not in the database yet.
+     */
+    pending: number;
+  };
+  requests: {
+    /**
+     * Number of admitted requests for models that have not ended.
+     */
+    open: number;
+    /**
+     * Number of these requests that wait for a free slot at a model server.
+     */
+    waiting: number;
+  };
+  /**
+   * Number of credentials in memory, and time since the database last confirmed them.
+   */
+  credentials: {
+    cached: number;
+    unconfirmed_ms: number;
+  };
+  /**
+   * Progress of the rotation of the installation's secret, at most a minute old. null if it cannot be counted.
+   */
+  secret: {
+    /**
+     * Number of accepted secrets: more than one during a rotation.
+     */
+    accepted: number;
+    /**
+     * Number of keys that have not been used since the secret was replaced.
+     */
+    keys_under_old: number;
+    /**
+     * Number of keys that are refused because their secret is no longer accepted.
+     */
+    keys_under_dropped: number;
+    app_secrets_under_old: number;
+    app_secrets_under_dropped: number;
+    /**
+     * Number of signing keys and upstream keys. A start encrypts them with the new secret.
+     */
+    sealed_under_old: number;
+    join_tokens_under_old: number;
+  } | null;
+  /**
+   * Checks of `GET /readyz`.
+   */
+  checks: {
+    /**
+     * `degraded`: the component works with restrictions.
+     */
+    [k: string]: "ok" | "degraded" | "starting" | "failed" | "draining";
+  };
+}
+export interface Replica {
+  object: "replica";
+  id: string;
+  /**
+   * URL at which other replicas reach the process.
+   */
+  advertise_url: string | null;
+  version: string;
+  /**
+   * Unix time in seconds.
+   */
+  started_at: number;
+  /**
+   * Unix time in seconds.
+   */
+  seen_at: number;
+  /**
+   * True if this process answers the request.
+   */
+  current: boolean;
+  /**
+   * True if the replica reports that it is not ready, so that load balancers send it nothing new. It still answers requests.
+   */
+  draining: boolean;
+}
+export interface Tier {
+  object: "tier";
+  name: string;
+  /**
+   * null: no limit.
+   */
+  requests_per_minute: number | null;
+  /**
+   * null: no limit.
+   */
+  tokens_per_minute: number | null;
+  /**
+   * null: no limit.
+   */
+  monthly_tokens: number | null;
+  /**
+   * USD; null: no limit.
+   */
+  monthly_spend: number | null;
+  /**
+   * Quotas per window, in addition to the monthly quotas.
+   */
+  quotas: {
+    /**
+     * Unit of the amount. `usd` is counted by the prices of the models.
+     */
+    unit: "requests" | "tokens" | "usd";
+    /**
+     * Amount: a whole number of requests or tokens, or a number of USD.
+     */
+    amount: number;
+    /**
+     * Length of the window: a named span, or seconds.
+     */
+    per: ("hour" | "5h" | "day" | "week" | "month") | number;
+    /**
+     * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
+     */
+    window: "calendar" | "rolling";
+    /**
+     * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
+     *
+     * @minItems 1
+     * @maxItems 32
+     */
+    models?: string[];
+    /**
+     * Count only requests with this tag. Default: all requests.
+     */
+    tag?: string;
+    /**
+     * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+     */
+    hard_stop?: boolean;
+  }[];
+  /**
+   * Environments in which the limits apply. The other environments have no limits.
+   *
+   * @maxItems 3
+   */
+  environments: ("live" | "test" | "dev")[];
+  /**
+   * Highest priority of requests of its accounts in all environments, and the default priority. Default: `normal`.
+   */
+  priority: "low" | "normal" | "high";
+  /**
+   * Source of its figures. Figures from `file` can only be changed in headrace.yaml.
+   */
+  source: "built-in" | "file" | "database";
+  /**
+   * Number of accounts with this tier.
+   */
+  accounts: number;
+}
+export interface TierList {
+  object: "list";
+  data: Tier[];
+}
+export interface TierOverview {
+  object: "tier";
+  name: string;
+  /**
+   * null: no limit.
+   */
+  requests_per_minute: number | null;
+  /**
+   * null: no limit.
+   */
+  tokens_per_minute: number | null;
+  /**
+   * null: no limit.
+   */
+  monthly_tokens: number | null;
+  /**
+   * USD; null: no limit.
+   */
+  monthly_spend: number | null;
+  /**
+   * Quotas per window, in addition to the monthly quotas.
+   */
+  quotas: {
+    /**
+     * Unit of the amount. `usd` is counted by the prices of the models.
+     */
+    unit: "requests" | "tokens" | "usd";
+    /**
+     * Amount: a whole number of requests or tokens, or a number of USD.
+     */
+    amount: number;
+    /**
+     * Length of the window: a named span, or seconds.
+     */
+    per: ("hour" | "5h" | "day" | "week" | "month") | number;
+    /**
+     * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
+     */
+    window: "calendar" | "rolling";
+    /**
+     * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
+     *
+     * @minItems 1
+     * @maxItems 32
+     */
+    models?: string[];
+    /**
+     * Count only requests with this tag. Default: all requests.
+     */
+    tag?: string;
+    /**
+     * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+     */
+    hard_stop?: boolean;
+  }[];
+  /**
+   * Environments in which the limits apply. The other environments have no limits.
+   */
+  environments: ("live" | "test" | "dev")[];
+  /**
+   * Highest priority of requests of its accounts, in all environments.
+   */
+  priority: "low" | "normal" | "high";
+  source: "built-in" | "file" | "database";
+  /**
+   * True if this is the tier of the account.
+   */
+  current: boolean;
+}
+export interface TierOverviewList {
+  object: "list";
+  data: TierOverview[];
+}
+/**
+ * All figures of the tier. `null` means no limit, and so does an omitted optional member.
+ */
+export interface TierRequest {
+  /**
+   * null: no limit. Per account and environment.
+   */
+  requests_per_minute: number | null;
+  /**
+   * null: no limit. Per account and environment.
+   */
+  tokens_per_minute: number | null;
+  monthly_tokens?: number | null;
+  monthly_spend?: number | null;
+  quotas?:
     | {
         /**
-         * Name of an upstream or node, or `built-in` for the built-in engine.
+         * Unit of the amount. `usd` is counted by the prices of the models.
          */
-        upstream: string;
+        unit: "requests" | "tokens" | "usd";
         /**
-         * Id of the model at the upstream. Default: the public id.
+         * Amount: a whole number of requests or tokens, or a number of USD.
          */
-        model?: string | null;
+        amount: number;
         /**
-         * Share of the requests, relative to the other deployments. Default 1.
+         * Length of the window: a named span, or seconds.
          */
-        weight?: number | null;
+        per: ("hour" | "5h" | "day" | "week" | "month") | number;
+        /**
+         * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
+         */
+        window?: "calendar" | "rolling";
+        /**
+         * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
+         *
+         * @minItems 1
+         * @maxItems 32
+         */
+        models?: string[];
+        /**
+         * Count only requests with this tag. Default: all requests.
+         */
+        tag?: string;
+        /**
+         * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+         */
+        hard_stop?: boolean;
       }[]
     | null;
   /**
-   * Fallback models, tried in this order if all deployments of this model fail or are busy. The answer names the model that answered, and is charged at its price.
+   * Environments in which the limits apply. The other environments have no limits. Default: `live`, `test`.
    */
-  fallbacks?: string[] | null;
+  environments?: ("live" | "test" | "dev")[] | null;
+  priority?: ("low" | "normal" | "high") | null;
+}
+export interface ToolConnection {
+  object: "tool_connection";
   /**
-   * Other names that clients can send, or prefixes ending in `*`: 1 to 256 printable ASCII characters without spaces, and no * but at the end. A model with that id has precedence, then the exact alias, then the longest prefix. No two models can have the same alias.
+   * Name of the MCP server.
    */
-  aliases?: string[] | null;
+  server: string;
+  title: string | null;
   /**
-   * Policies for requests to the model. Omitted policies keep their values. null removes one policy, or all of them.
+   * `broken`: the connection no longer works until you connect the account again, and `broken_because` says why. `unused`: the server no longer exists or may not be used here, but the grant is kept until you end the connection.
    */
-  policies?: {
-    /**
-     * True if another deployment continues a stream that its upstream cut. The deployment must be able to continue the text exactly.
-     */
-    continuation?: boolean | null;
-    /**
-     * Deployments that are used only if the others would keep a request waiting, or under the conditions given here.
-     */
-    overflow?: {
-      /**
-       * Upstreams whose deployments of the model come last, the cheapest first.
-       *
-       * @minItems 1
-       * @maxItems 16
-       */
-      to: {
-        /**
-         * Name of an upstream or node that has a deployment of the model.
-         */
-        upstream: string;
-        /**
-         * Your costs for this upstream, with the keys of a model's `price`. The cheapest upstream comes first. Default: the price of `cost_of`, else the model's price.
-         */
-        cost?: {
-          /**
-           * USD per million tokens of the prompt.
-           */
-          input: number;
-          /**
-           * USD per million tokens of the prompt that were read from a cache. Default: `input`.
-           */
-          cached_input?: number;
-          /**
-           * USD per million tokens of the prompt that were written to a cache. Default: `input`.
-           */
-          cache_write?: number;
-          /**
-           * USD per million tokens of the prompt that were written to a cache for an hour. Default: `cache_write`.
-           */
-          cache_write_1h?: number;
-          /**
-           * USD per million tokens of audio in the prompt. Default: `input`.
-           */
-          input_audio?: number;
-          /**
-           * USD per million tokens of images in the prompt. Default: `input`.
-           */
-          input_image?: number;
-          /**
-           * USD per million tokens of the answer.
-           */
-          output: number;
-          /**
-           * USD per million tokens of the reasoning. Default: `output`.
-           */
-          reasoning?: number;
-          /**
-           * USD per million tokens of audio in the answer. Default: `output`.
-           */
-          output_audio?: number;
-          /**
-           * USD per million tokens of images in the answer. Default: `output`.
-           */
-          output_image?: number;
-          /**
-           * USD for a request.
-           */
-          request?: number;
-          /**
-           * USD for a search that the model server ran.
-           */
-          search?: number;
-          /**
-           * USD for a document that is ranked or compared.
-           */
-          document?: number;
-          /**
-           * USD for a query over up to 100 documents.
-           */
-          search_unit?: number;
-          /**
-           * USD for a character that is spoken.
-           */
-          character?: number;
-          /**
-           * USD for a second of audio that is transcribed.
-           */
-          second?: number;
-          /**
-           * USD for an image that is made.
-           */
-          image?: number;
-          /**
-           * Rates that replace the base rates if all conditions of the variant apply. Later variants take precedence, and factors multiply. At most 16.
-           *
-           * @maxItems 16
-           */
-          variants?: {
-            /**
-             * Condition: the prompt has more tokens than this, including cached tokens. The rates then apply to all its tokens.
-             */
-            context_above?: number;
-            /**
-             * Condition: the model server reports that it served the request in this tier, speed or region, such as `flex`, `fast` or `us`.
-             */
-            served?: string;
-            /**
-             * Condition: the request begins at this time or later, such as `2026-12-01` or `2026-12-01T08:00:00Z`.
-             */
-            from?: string;
-            /**
-             * Condition: the request begins in one of these parts of a day (UTC), such as `01:00-04:00`.
-             *
-             * @minItems 1
-             * @maxItems 8
-             */
-            hours?: string[];
-            /**
-             * Condition: the request begins on one of these days of the week (UTC).
-             *
-             * @minItems 1
-             * @maxItems 7
-             */
-            days?: ("sun" | "mon" | "tue" | "wed" | "thu" | "fri" | "sat")[];
-            /**
-             * Factor for all token rates under these conditions, including the rates of this variant.
-             */
-            factor?: number;
-            /**
-             * USD per million tokens of the prompt.
-             */
-            input?: number;
-            /**
-             * USD per million tokens of the prompt that were read from a cache. Default: `input`.
-             */
-            cached_input?: number;
-            /**
-             * USD per million tokens of the prompt that were written to a cache. Default: `input`.
-             */
-            cache_write?: number;
-            /**
-             * USD per million tokens of the prompt that were written to a cache for an hour. Default: `cache_write`.
-             */
-            cache_write_1h?: number;
-            /**
-             * USD per million tokens of audio in the prompt. Default: `input`.
-             */
-            input_audio?: number;
-            /**
-             * USD per million tokens of images in the prompt. Default: `input`.
-             */
-            input_image?: number;
-            /**
-             * USD per million tokens of the answer.
-             */
-            output?: number;
-            /**
-             * USD per million tokens of the reasoning. Default: `output`.
-             */
-            reasoning?: number;
-            /**
-             * USD per million tokens of audio in the answer. Default: `output`.
-             */
-            output_audio?: number;
-            /**
-             * USD per million tokens of images in the answer. Default: `output`.
-             */
-            output_image?: number;
-            /**
-             * USD for a request.
-             */
-            request?: number;
-            /**
-             * USD for a search that the model server ran.
-             */
-            search?: number;
-            /**
-             * USD for a document that is ranked or compared.
-             */
-            document?: number;
-            /**
-             * USD for a query over up to 100 documents.
-             */
-            search_unit?: number;
-            /**
-             * USD for a character that is spoken.
-             */
-            character?: number;
-            /**
-             * USD for a second of audio that is transcribed.
-             */
-            second?: number;
-            /**
-             * USD for an image that is made.
-             */
-            image?: number;
-          }[];
-        } | null;
-        /**
-         * A model in the price list, as `headrace prices` names it. Its price is your cost if `cost` is not set.
-         */
-        cost_of?: string | null;
-      }[];
-      /**
-       * Overflow if a request is expected to wait this long for the other deployments. Default: no overflow because of waiting.
-       */
-      after_seconds?: number | null;
-      /**
-       * Overflow if the prompt has more tokens than this. Default: no overflow because of length.
-       */
-      prompt_tokens_above?: number | null;
-      /**
-       * Parts of a day (UTC) in which these deployments are used like any other, such as `18:00-08:00`. Default: none.
-       */
-      hours?: string[] | null;
-      /**
-       * Maximum expected cost of one request there, in USD. Default: no limit.
-       */
-      most_usd_per_request?: number | null;
-      /**
-       * Maximum cost of all requests there. Default: no limit.
-       */
-      spend?: {
-        /**
-         * Maximum cost in each span, in USD.
-         */
-        usd: number;
-        /**
-         * Span of the calendar, in UTC. A week begins on Monday.
-         */
-        per: "hour" | "day" | "week" | "month";
-      } | null;
-    } | null;
-    /**
-     * Response cache, separate for each account.
-     */
-    cache?: {
-      /**
-       * Which requests use the cache: `deterministic` for requests with temperature 0 and those that ask for it, `asked` only for those that ask for it, or `all`. Default: `deterministic`.
-       */
-      requests?: ("deterministic" | "asked" | "all") | null;
-      /**
-       * Lifetime of a cached answer. Default: 3600.
-       */
-      ttl_seconds?: number | null;
-      /**
-       * Factor of the price that a cached answer costs. Default: 0.
-       */
-      price_factor?: number | null;
-      /**
-       * Semantic cache: requests with the same meaning share an answer. Default: only identical requests do.
-       */
-      semantic?: {
-        /**
-         * Id of the embedding model that compares requests.
-         */
-        model: string;
-        /**
-         * Minimum cosine similarity of two requests that share an answer.
-         */
-        threshold: number;
-      } | null;
-    } | null;
-    /**
-     * Names of `guardrails` that check requests and answers of the model, in this order.
-     */
-    guardrails?: string[] | null;
-    /**
-     * A second model that also receives a share of the requests. Clients never see its answers.
-     */
-    shadow?: {
-      /**
-       * Id of the second model.
-       */
-      model: string;
-      /**
-       * Share of the requests in percent, above 0.
-       */
-      percent: number;
-    } | null;
-    /**
-     * Other models that answer a share of the requests. The model itself answers the rest.
-     */
-    split?:
-      | {
-          /**
-           * Id of the model that answers this share.
-           */
-          model: string;
-          /**
-           * Share of the requests in percent, above 0.
-           */
-          percent: number;
-        }[]
-      | null;
+  state: "none" | "connected" | "broken" | "unused";
+  /**
+   * Authorization server that issued the tokens.
+   */
+  issuer: string | null;
+  /**
+   * Granted scopes.
+   */
+  scopes: string[];
+  connected_at: number | null;
+  last_used_at: number | null;
+  broken_because: string | null;
+}
+export interface ToolConnectionBegun {
+  object: "tool_connection.begun";
+  /**
+   * Name of the MCP server.
+   */
+  server: string;
+  /**
+   * URL to open in the browser. The browser must return within 15 minutes, in the same session.
+   */
+  url: string;
+}
+export interface ToolConnectionDeleted {
+  object: "tool_connection.deleted";
+  /**
+   * Name of the MCP server.
+   */
+  server: string;
+  deleted: true;
+  /**
+   * True if the authorization server confirmed the revocation of the tokens.
+   */
+  revoked: boolean;
+}
+export interface ToolConnectionList {
+  object: "list";
+  data: ToolConnection[];
+}
+export interface ToolDefinition {
+  object: "tool_definition";
+  /**
+   * Kind and name, such as `tool/search_issues`.
+   */
+  id: string;
+  server: string;
+  kind: "tool" | "prompt" | "instructions";
+  /**
+   * Name at the server.
+   */
+  name: string;
+  /**
+   * `changed`: an approved definition has changed.
+   */
+  state: "approved" | "pending" | "changed" | "refused";
+  /**
+   * Digest of the current definition. Decisions refer to it.
+   */
+  digest: string;
+  /**
+   * Current definition.
+   */
+  definition: {
+    [k: string]: unknown;
+  };
+  /**
+   * Approved definition. null: it was never approved, or was refused since.
+   */
+  approved: {
+    [k: string]: unknown;
   } | null;
+  /**
+   * Number of other approved versions. A server may describe a tool differently to each person.
+   */
+  approved_others: number;
+  /**
+   * Unix seconds.
+   */
+  seen_at: number;
+  decided_at: number | null;
+  /**
+   * null if nobody decided, because the definition was present at first.
+   */
+  decided_by: string | null;
+}
+export interface ToolDefinitionList {
+  object: "list";
+  data: ToolDefinition[];
+  /**
+   * Id of the first object of the page. null if the page is empty.
+   */
+  first_id: string | null;
+  /**
+   * Id of the last object of the page. Send it as `after` to get the next page.
+   */
+  last_id: string | null;
+  /**
+   * True if more objects follow.
+   */
+  has_more: boolean;
+}
+/**
+ * Omitted members keep their values.
+ */
+export interface UpdateAccountRequest {
+  /**
+   * Display name, in printable characters.
+   */
+  name?: string;
+  /**
+   * Name of a tier.
+   */
+  tier?: string;
+  /**
+   * While an account is suspended, all its keys are refused.
+   */
+  status?: "active" | "suspended";
+  /**
+   * Tokens per calendar month (UTC), replacing the tier's: a number, "unlimited" for no limit, or null for the tier's value. Per environment.
+   */
+  monthly_tokens?: (number | "unlimited") | null;
+  /**
+   * USD per calendar month (UTC), replacing the tier's: a number, "unlimited" for no limit, or null for the tier's value. Per environment.
+   */
+  monthly_spend?: (number | "unlimited") | null;
+  /**
+   * Quotas per window, replacing the tier's: a list, empty for none, or null for the tier's quotas. Per environment.
+   */
+  quotas?:
+    | {
+        /**
+         * Unit of the amount. `usd` is counted by the prices of the models.
+         */
+        unit: "requests" | "tokens" | "usd";
+        /**
+         * Amount: a whole number of requests or tokens, or a number of USD.
+         */
+        amount: number;
+        /**
+         * Length of the window: a named span, or seconds.
+         */
+        per: ("hour" | "5h" | "day" | "week" | "month") | number;
+        /**
+         * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
+         */
+        window?: "calendar" | "rolling";
+        /**
+         * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
+         *
+         * @minItems 1
+         * @maxItems 32
+         */
+        models?: string[];
+        /**
+         * Count only requests with this tag. Default: all requests.
+         */
+        tag?: string;
+        /**
+         * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+         */
+        hard_stop?: boolean;
+      }[]
+    | null;
+  /**
+   * True to store chat completions of requests that do not set `store`.
+   */
+  store_chats?: boolean;
+  tools?: string[] | null;
+}
+/**
+ * Omitted members keep their values. null clears a value.
+ */
+export interface UpdateAppRequest {
+  /**
+   * Name on the consent page, in printable characters. It must not look like the name of this server.
+   */
+  name?: string;
+  homepage_url?: string | null;
+  /**
+   * Redirect URIs, compared byte by byte: https, http on 127.0.0.1, [::1] or localhost (any port), or a private scheme with a dot. May be empty for an app that only uses the device flow.
+   *
+   * @maxItems 20
+   */
+  redirect_uris?: string[];
+  /**
+   * Scopes that the app may request.
+   *
+   * @minItems 1
+   * @maxItems 20
+   */
+  scopes?: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use")[];
+  tools?: string[] | null;
+  /**
+   * True if the app must use PKCE (S256). A public app always must.
+   */
+  require_pkce?: boolean;
+}
+/**
+ * Omitted members keep their values. null clears a value.
+ */
+export interface UpdateKeyRequest {
+  /**
+   * Purpose of the key, in printable characters.
+   */
+  name?: string;
+  /**
+   * Scopes of the key. Default: those of `chat:read chat:write models:read` that its creator has.
+   *
+   * @minItems 1
+   * @maxItems 20
+   */
+  scopes?: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
+  expires_at?: number | null;
+  allowed_ips?: string[] | null;
+  rate_limit?: number | null;
+  rate_limit_window?: number | null;
+  monthly_tokens?: number | null;
+  monthly_spend?: number | null;
+  quotas?:
+    | {
+        /**
+         * Unit of the amount. `usd` is counted by the prices of the models.
+         */
+        unit: "requests" | "tokens" | "usd";
+        /**
+         * Amount: a whole number of requests or tokens, or a number of USD.
+         */
+        amount: number;
+        /**
+         * Length of the window: a named span, or seconds.
+         */
+        per: ("hour" | "5h" | "day" | "week" | "month") | number;
+        /**
+         * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
+         */
+        window?: "calendar" | "rolling";
+        /**
+         * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
+         *
+         * @minItems 1
+         * @maxItems 32
+         */
+        models?: string[];
+        /**
+         * Count only requests with this tag. Default: all requests.
+         */
+        tag?: string;
+        /**
+         * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+         */
+        hard_stop?: boolean;
+      }[]
+    | null;
+  models?: string[] | null;
+  tools?: string[] | null;
+  /**
+   * True if requests of the key go only to the built-in engine and to upstreams and nodes that an operator marked as local.
+   */
+  never_leaves?: boolean;
+  /**
+   * Highest priority of requests of the key, and their default. It cannot exceed the priority of the account's tier. null: the tier's priority.
+   */
+  priority?: ("low" | "normal" | "high") | null;
+  response_cache?: ("on" | "off") | null;
+  tags?: string[] | null;
+  note?: string | null;
 }
 /**
  * Omitted members keep their values. null removes a value.
@@ -12288,205 +8614,6 @@ export interface UpdateManagedModelRequest {
       | null;
   } | null;
 }
-export interface DeletedManagedModel {
-  object: "managed_model";
-  id: string;
-  deleted: true;
-}
-export interface GuardrailList {
-  object: "list";
-  data: Guardrail[];
-}
-/**
- * A guardrail of headrace.yaml, without its address and credentials.
- */
-export interface Guardrail {
-  object: "guardrail";
-  /**
-   * Name for the `policies` of models.
-   */
-  name: string;
-  kind: "patterns" | "secrets" | "judge" | "http";
-  sides: ("request" | "answer")[];
-  action: "block" | "mask" | "note";
-}
-export interface McpServerList {
-  object: "list";
-  data: McpServer[];
-}
-export interface McpServer {
-  object: "tool_server";
-  name: string;
-  title: string | null;
-  description: string | null;
-  /**
-   * Source of the server. `database`: changed by this API. `file`: changed only in headrace.yaml.
-   */
-  source: "file" | "database";
-  /**
-   * True if a server with this name was also added by this API. It has no effect while the file has the name.
-   */
-  overrides_database: boolean;
-  /**
-   * Location of the server. `command`: a process on this machine.
-   */
-  place: "http" | "command" | "node";
-  /**
-   * null unless the server is reached over HTTP.
-   */
-  url: string | null;
-  /**
-   * Id of the node, and name of the server there.
-   */
-  node: {
-    node: string;
-    server: string;
-  } | null;
-  /**
-   * Identity of requests to the server: none, the same headers for all users, or each person's own account.
-   */
-  credentials: "none" | "headers" | "person";
-  /**
-   * True if the headers were encrypted under a secret that is no longer accepted. The server is unavailable until you set them again.
-   */
-  credentials_unreadable: boolean;
-  /**
-   * Names of the headers. Their values are not shown.
-   */
-  header_names: string[];
-  oauth: {
-    issuer: string | null;
-    client_id: string | null;
-    has_client_secret: boolean;
-    scopes: string[] | null;
-  } | null;
-  /**
-   * True if keys with `never_leaves` may use the server, because it sends nothing on to other systems. If `url` changes to another server and this member is omitted, it becomes false.
-   */
-  local: boolean;
-  /**
-   * Environments whose keys may use the server. null: all.
-   */
-  environments: ("live" | "test" | "dev")[] | null;
-  /**
-   * Accounts that may use the server. null: all.
-   */
-  accounts: string[] | null;
-  /**
-   * Names of the tools that are offered, or prefixes ending in `*`. null: all.
-   */
-  tools: string[] | null;
-  /**
-   * Which tool and prompt definitions are offered. `first`: the first version seen, while changes wait for an operator. `each`: only definitions that an operator approved. `all`: all definitions.
-   */
-  approval: "first" | "each" | "all";
-  /**
-   * Sharing of connections to the server. `person`: a connection for each person. `all`: all users share connections.
-   */
-  sharing: "person" | "all";
-  protocol_version: ("2026-07-28" | "2025-11-25" | "2025-06-18") | null;
-  timeout_seconds: number;
-  max_result_bytes: number;
-  max_concurrency: number;
-  /**
-   * Price in USD of each call that was answered or that its caller abandoned. null: free.
-   */
-  price_per_call: number | null;
-  enabled: boolean;
-  /**
-   * null: the server is configured in the file.
-   */
-  created_at: number | null;
-  /**
-   * Number of tools and prompts that wait for approval because they are new or changed.
-   */
-  waiting: number;
-}
-/**
- * Needs `url` or `node`. Programs on this machine can only be configured in headrace.yaml.
- */
-export interface CreateMcpServerRequest {
-  /**
-   * Name of the server. It prefixes the tool names that clients see.
-   */
-  name: string;
-  /**
-   * URL of the server, for streamable HTTP.
-   */
-  url?: string;
-  /**
-   * A server in the configuration of a node. Alternative to `url`.
-   */
-  node?: {
-    /**
-     * Id or name of the node.
-     */
-    node: string;
-    /**
-     * Name of the server at the node.
-     */
-    server: string;
-  };
-  title?: string | null;
-  description?: string | null;
-  headers?: {
-    [k: string]: string;
-  } | null;
-  oauth?: {
-    issuer?: string | null;
-    /**
-     * Id of a client that you registered there. null: the gateway uses its client metadata document or registers itself.
-     */
-    client_id?: string | null;
-    /**
-     * Stored encrypted and not shown again.
-     */
-    client_secret?: string | null;
-    /**
-     * Scopes to request from users. null: the scopes that the server requests.
-     */
-    scopes?: string[] | null;
-  } | null;
-  /**
-   * True if keys with `never_leaves` may use the server, because it sends nothing on to other systems. If `url` changes to another server and this member is omitted, it becomes false.
-   */
-  local?: boolean;
-  /**
-   * Environments whose keys may use the server. null: all.
-   */
-  environments?: ("live" | "test" | "dev")[] | null;
-  /**
-   * Accounts that may use the server. null: all.
-   */
-  accounts?: string[] | null;
-  /**
-   * Names of the tools that are offered, or prefixes ending in `*`. null: all.
-   */
-  tools?: string[] | null;
-  /**
-   * Which tool and prompt definitions are offered. `first`: the first version seen, while changes wait for an operator. `each`: only definitions that an operator approved. `all`: all definitions.
-   */
-  approval?: "first" | "each" | "all";
-  /**
-   * Sharing of connections to the server. `person`: a connection for each person. `all`: all users share connections.
-   */
-  sharing?: "person" | "all";
-  protocol_version?: ("2026-07-28" | "2025-11-25" | "2025-06-18") | null;
-  /**
-   * Timeout of one call in seconds.
-   */
-  timeout_seconds?: number;
-  /**
-   * Maximum size of the result of a call, in bytes.
-   */
-  max_result_bytes?: number;
-  /**
-   * Maximum number of concurrent calls.
-   */
-  max_concurrency?: number;
-  price_per_call?: number | null;
-  enabled?: boolean;
-}
 /**
  * Omitted members keep their values. null removes a value.
  */
@@ -12568,661 +8695,6 @@ export interface UpdateMcpServerRequest {
   price_per_call?: number | null;
   enabled?: boolean;
 }
-export interface DeletedMcpServer {
-  object: "tool_server";
-  name: string;
-  deleted: true;
-}
-export interface McpServerTestRequest {
-  /**
-   * Name of an existing server.
-   */
-  name?: string;
-  /**
-   * URL of a server that is not added yet.
-   */
-  url?: string;
-  /**
-   * A server in the configuration of a node. Alternative to `url`.
-   */
-  node?: {
-    /**
-     * Id or name of the node.
-     */
-    node: string;
-    /**
-     * Name of the server at the node.
-     */
-    server: string;
-  };
-  /**
-   * With `url`: headers for this test only.
-   */
-  headers?: {
-    [k: string]: string;
-  };
-  /**
-   * The only protocol revision to use in this test. null: the newest that the server supports. Default: the server's setting.
-   */
-  protocol_version?: ("2026-07-28" | "2025-11-25" | "2025-06-18") | null;
-}
-export interface McpServerTest {
-  object: "tool_server.test";
-  ok: boolean;
-  /**
-   * Error message.
-   */
-  error: {
-    code: string;
-    message: string;
-    detail: string | null;
-  } | null;
-  /**
-   * Negotiated protocol revision.
-   */
-  revision: string | null;
-  server: {
-    name: string | null;
-    title: string | null;
-    version: string | null;
-  } | null;
-  instructions: string | null;
-  /**
-   * Capabilities that the server declares, such as `tools`.
-   */
-  capabilities: string[];
-  tools: {
-    name: string;
-    title: string | null;
-    description: string | null;
-    state: "approved" | "pending" | "changed" | "refused" | "new";
-  }[];
-  prompts: number;
-  resources: number;
-  /**
-   * Last lines that the process wrote to standard error.
-   */
-  output: string[];
-  duration_ms: number;
-}
-export interface ToolDefinitionList {
-  object: "list";
-  data: ToolDefinition[];
-  /**
-   * Id of the first object of the page. null if the page is empty.
-   */
-  first_id: string | null;
-  /**
-   * Id of the last object of the page. Send it as `after` to get the next page.
-   */
-  last_id: string | null;
-  /**
-   * True if more objects follow.
-   */
-  has_more: boolean;
-}
-export interface ToolDefinition {
-  object: "tool_definition";
-  /**
-   * Kind and name, such as `tool/search_issues`.
-   */
-  id: string;
-  server: string;
-  kind: "tool" | "prompt" | "instructions";
-  /**
-   * Name at the server.
-   */
-  name: string;
-  /**
-   * `changed`: an approved definition has changed.
-   */
-  state: "approved" | "pending" | "changed" | "refused";
-  /**
-   * Digest of the current definition. Decisions refer to it.
-   */
-  digest: string;
-  /**
-   * Current definition.
-   */
-  definition: {
-    [k: string]: unknown;
-  };
-  /**
-   * Approved definition. null: it was never approved, or was refused since.
-   */
-  approved: {
-    [k: string]: unknown;
-  } | null;
-  /**
-   * Number of other approved versions. A server may describe a tool differently to each person.
-   */
-  approved_others: number;
-  /**
-   * Unix seconds.
-   */
-  seen_at: number;
-  decided_at: number | null;
-  /**
-   * null if nobody decided, because the definition was present at first.
-   */
-  decided_by: string | null;
-}
-export interface DecideToolDefinition {
-  /**
-   * Default: `tool`.
-   */
-  kind?: "tool" | "prompt" | "instructions";
-  name: string;
-  digest: string;
-  decision: "approved" | "refused";
-}
-export interface ComparisonList {
-  object: "list";
-  data: Comparison[];
-}
-export interface Comparison {
-  object: "comparison";
-  /**
-   * `shadow`: figures of the requests that both models answered. `split`: figures of the requests that each model received.
-   */
-  kind: "shadow" | "split";
-  /**
-   * Share of the other model, as currently configured.
-   */
-  percent: number;
-  /**
-   * Unix time in seconds.
-   */
-  start: number;
-  /**
-   * Unix time in seconds.
-   */
-  end: number;
-  own: ComparedModel;
-  other: ComparedModel;
-  /**
-   * True if only the newest requests were read, because there are too many. Choose a shorter time.
-   */
-  partial: boolean;
-}
-export interface ComparedModel {
-  model: string;
-  requests: number;
-  /**
-   * Number of failed requests. Figures about answers exclude them.
-   */
-  errors: number;
-  prompt_tokens: number;
-  completion_tokens: number;
-  /**
-   * Cost in USD. null if a request had no price.
-   */
-  cost: number | null;
-  /**
-   * Time to the first token of streams in milliseconds: median and 95th percentile. null: nothing was measured.
-   */
-  first_token_ms: {
-    p50: number | null;
-    p95: number | null;
-  };
-  /**
-   * Time to the end in milliseconds: median and 95th percentile. null: nothing was measured.
-   */
-  duration_ms: {
-    p50: number | null;
-    p95: number | null;
-  };
-  /**
-   * Completion tokens per second of request time, without queueing.
-   */
-  tokens_per_second: number | null;
-  /**
-   * Mean number of completion tokens per answer.
-   */
-  answer_tokens: number | null;
-}
-export interface PulledModelList {
-  object: "list";
-  data: PulledModel[];
-  pulls: Pull[];
-  memory: ModelMemory;
-}
-export interface PulledModel {
-  object: "pulled_model";
-  id: string;
-  /**
-   * Size of the model's files on disk.
-   */
-  bytes: number;
-  /**
-   * `incomplete`: a pull was interrupted, or a file is missing. The model is not served and can be pulled again.
-   */
-  state: "ready" | "incomplete";
-  /**
-   * Source of the model. null if only parts of its files are present.
-   */
-  source: string | null;
-  pulled_at: number | null;
-  /**
-   * Omitted if unknown.
-   */
-  capabilities?: {
-    chat?: boolean;
-    completion?: boolean;
-    embeddings?: boolean;
-    rerank?: boolean;
-    moderation?: boolean;
-    decisions?: boolean;
-    speech?: boolean;
-    transcription?: boolean;
-    images?: boolean;
-    realtime?: boolean;
-    tokenize?: boolean;
-  };
-  /**
-   * Context length in tokens. null if the file does not state it.
-   */
-  context_length: number | null;
-  /**
-   * Architecture named in the file, such as `qwen3`. null if the file cannot be read.
-   */
-  architecture: string | null;
-  /**
-   * Quantization of the weights, such as `Q4_K_M`. null if the file cannot be read.
-   */
-  quantization: string | null;
-  /**
-   * null likewise.
-   */
-  parameters: number | null;
-  /**
-   * Memory of the loaded model. null if the file cannot be read.
-   */
-  memory: MemoryNeed | null;
-  /**
-   * How the model can be loaded. `now`: immediately. `evicting`: after unloading idle models. `waiting`: after busy models have had their time. `reduced`: with a shorter context or fewer slots. `never`: it needs more memory than pinned models leave. null if it is loaded or its need is unknown.
-   */
-  fit: ("now" | "evicting" | "waiting" | "reduced" | "never") | null;
-  /**
-   * `failed`: loading failed. The server's log has the reason, and a later request tries again.
-   */
-  use: "unloaded" | "loading" | "loaded" | "failed";
-  /**
-   * Number of running and waiting requests of the model.
-   */
-  in_use: number;
-}
-/**
- * Required memory in bytes, estimated from the metadata of the file.
- */
-export interface MemoryNeed {
-  /**
-   * Total of `weights`, `cache` and `compute`.
-   */
-  bytes: number;
-  /**
-   * Total with the shortest context with which the model can be loaded.
-   */
-  least_bytes: number;
-  weights: number;
-  /**
-   * KV cache of all slots.
-   */
-  cache: number;
-  /**
-   * Batch buffers and the process itself.
-   */
-  compute: number;
-  /**
-   * Context of one slot in tokens, on which `bytes` is based.
-   */
-  context_length: number;
-  /**
-   * Number of slots on which `bytes` is based: requests computed at the same time.
-   */
-  parallel: number;
-}
-export interface Pull {
-  object: "pull";
-  id: string;
-  source: string;
-  /**
-   * Bytes on the disk.
-   */
-  bytes: number;
-  total_bytes: number;
-  /**
-   * Reason for the failure. null while the pull is running. Another request for the same model continues it.
-   */
-  failure: string | null;
-}
-/**
- * Memory available to models of this server.
- */
-export interface ModelMemory {
-  total_bytes: number;
-  free_bytes: number;
-  /**
-   * Memory of models that are never unloaded for others.
-   */
-  pinned_bytes: number;
-  /**
-   * Memory of idle models that can be unloaded for others.
-   */
-  evictable_bytes: number;
-  /**
-   * Models with reserved memory, pulled or not.
-   */
-  held: {
-    id: string;
-    /**
-     * Reserved for the model.
-     */
-    bytes: number;
-    state: "loading" | "loaded" | "leaving" | "failed";
-    /**
-     * Number of running and waiting requests of the model.
-     */
-    in_use: number;
-    /**
-     * True if the model stays loaded even if others need memory.
-     */
-    pinned: boolean;
-  }[];
-}
-export interface PullRequest {
-  /**
-   * `hf:owner/repo`, or `hf:owner/repo:file` with a file name, a path or a quantization after the colon.
-   */
-  source: string;
-  /**
-   * Id under which the model is served. null: the file name in lower case.
-   */
-  name?: string | null;
-  /**
-   * true: report what would be downloaded, without downloading it. Default false.
-   */
-  dry_run?: boolean | null;
-}
-export interface PullOffer {
-  object: "pull_offer";
-  /**
-   * Id under which the model is served.
-   */
-  id: string;
-  /**
-   * Path of the file in the repository.
-   */
-  file: string;
-  quantization: string | null;
-  bytes: number;
-  /**
-   * Bytes that are still to be downloaded.
-   */
-  missing_bytes: number;
-  /**
-   * Free bytes on the disk.
-   */
-  room_bytes: number;
-  /**
-   * Minimum memory of a model of this size. The context needs more.
-   */
-  least_memory_bytes: number;
-  /**
-   * How the minimum memory fits, as in `PulledModel`.
-   */
-  fit: "now" | "evicting" | "waiting" | "reduced" | "never";
-  /**
-   * True if the download has begun. false after a dry run.
-   */
-  started: boolean;
-}
-export interface DeletedPulledModel {
-  object: "pulled_model";
-  id: string;
-  bytes: number;
-  deleted: true;
-}
-export interface ClearedCache {
-  object: "cache";
-  /**
-   * null: all accounts.
-   */
-  account: string | null;
-  /**
-   * null: all models.
-   */
-  model: string | null;
-  deleted: true;
-}
-export interface ModelProcessList {
-  object: "list";
-  data: ModelProcess[];
-  /**
-   * Memory shared by the processes.
-   */
-  memory: {
-    /**
-     * `ram`, `gpu0`, `gpu1` and so on.
-     */
-    pool: string;
-    total: number;
-    /**
-     * Reserved bytes.
-     */
-    used: number;
-  }[];
-}
-export interface ModelProcess {
-  object: "model_process";
-  /**
-   * Name of the command's upstream.
-   */
-  name: string;
-  models: string[];
-  /**
-   * `waiting`: waiting for memory. `restarting`: the process ended and will be restarted soon. `failed`: the process ended too often or can never fit in memory, and requests are refused for some seconds.
-   */
-  state: "off" | "waiting" | "loading" | "loaded" | "asleep" | "waking" | "stopping" | "restarting" | "failed";
-  /**
-   * Unix time in seconds.
-   */
-  since: number;
-  /**
-   * Reason for the last failure. null: no failure since the process was loaded.
-   */
-  failure: string | null;
-  /**
-   * True if the process is never stopped to free memory for others.
-   */
-  pinned: boolean;
-  /**
-   * Bytes that are or would be reserved for the process, by pool.
-   */
-  memory: {
-    [k: string]: number;
-  };
-  /**
-   * Number of running requests.
-   */
-  running: number;
-  /**
-   * Number of waiting requests.
-   */
-  waiting: number;
-  /**
-   * Accounts of the waiting requests.
-   */
-  waiting_by: {
-    account_id: string;
-    requests: number;
-  }[];
-  /**
-   * While waiting for memory: the processes that must stop or free memory first.
-   */
-  behind: string[];
-  /**
-   * True if this process is the first to be stopped if memory is needed.
-   */
-  is_next: boolean;
-  starts: number;
-  /**
-   * Number of times that the process was stopped or put to sleep to free memory for others.
-   */
-  evictions: number;
-  failures: number;
-  /**
-   * Total loading time of all starts, in seconds.
-   */
-  load_seconds: number;
-}
-export interface ChangeModelProcessRequest {
-  /**
-   * true: load the process as soon as memory is free. false: stop it once it has no running requests.
-   */
-  loaded?: boolean;
-  /**
-   * true: load the process and never stop it for others, until the server stops.
-   */
-  pinned?: boolean;
-}
-export interface ModelProcessOutput {
-  object: "list";
-  data: {
-    number: number;
-    /**
-     * Unix time in seconds.
-     */
-    at: number;
-    text: string;
-  }[];
-}
-export interface NodeList {
-  object: "list";
-  data: Node[];
-}
-export interface Node {
-  object: "node";
-  id: string;
-  /**
-   * Name of the node in the list of upstreams and in usage records.
-   */
-  name: string;
-  /**
-   * `offline`: not connected. `draining`: gets no new requests, because an operator or the node asked for that. `pending`: none of the announced models is approved. Otherwise `online`.
-   */
-  status: "pending" | "online" | "offline" | "draining";
-  /**
-   * While true, the node finishes its requests and gets no new ones. Survives a restart.
-   */
-  draining: boolean;
-  /**
-   * Ids of announced models that the node may serve. ["*"]: all models that it announces, now and later.
-   *
-   * @maxItems 200
-   *
-   * Items: Model ID to use; `GET /v1/models` lists them.
-   */
-  approved_models: string[];
-  /**
-   * Models that the node last announced.
-   */
-  announced_models: NodeModel[];
-  /**
-   * MCP servers that the node last announced. An MCP server of this gateway can refer to one of them.
-   */
-  tool_servers: {
-    name: string;
-    title: string | null;
-    /**
-     * `command`: a process on the node's machine.
-     */
-    kind: "http" | "command";
-  }[];
-  /**
-   * Environments whose keys may use the node's models.
-   *
-   * @minItems 1
-   * @maxItems 3
-   */
-  environments: ("live" | "test" | "dev")[];
-  /**
-   * Maximum number of concurrent requests. Further requests wait in the queue. null: the announced value, else measured automatically.
-   */
-  max_concurrency: number | null;
-  /**
-   * True if keys with `never_leaves` may use the node, because it sends nothing on to other systems.
-   */
-  local: boolean;
-  /**
-   * Number of running requests of this process.
-   */
-  running: number;
-  /**
-   * Number of requests that wait in this process for a free slot.
-   */
-  waiting: number;
-  /**
-   * Current limit of concurrent requests. null before the first request.
-   */
-  concurrency: number | null;
-  /**
-   * Headrace version of the node. null before its first connection.
-   */
-  version: string | null;
-  /**
-   * Address that the node connects from. null while it is not connected.
-   */
-  client_address: string | null;
-  /**
-   * Process of this gateway that holds the connection. null while the node is not connected.
-   */
-  replica_id: string | null;
-  /**
-   * Unix time in seconds. null while the node is not connected.
-   */
-  connected_at: number | null;
-  /**
-   * Unix time in seconds. null before the first connection.
-   */
-  last_seen_at: number | null;
-  /**
-   * Unix time in seconds.
-   */
-  created_at: number;
-}
-export interface NodeModel {
-  id: string;
-  /**
-   * Context length in tokens. null if the node does not announce it.
-   */
-  context: number | null;
-  /**
-   * Capabilities of the model. null or omitted if the node does not announce them.
-   */
-  capabilities: {
-    chat?: boolean;
-    completion?: boolean;
-    embeddings?: boolean;
-    rerank?: boolean;
-    moderation?: boolean;
-    decisions?: boolean;
-    speech?: boolean;
-    transcription?: boolean;
-    images?: boolean;
-    realtime?: boolean;
-    tokenize?: boolean;
-  } | null;
-  /**
-   * True if the node may serve the model.
-   */
-  approved: boolean;
-  /**
-   * State of the model's process, if the node starts it on demand. Otherwise null.
-   */
-  process:
-    ("off" | "waiting" | "loading" | "loaded" | "asleep" | "waking" | "stopping" | "restarting" | "failed") | null;
-}
 /**
  * Omitted members keep their values.
  */
@@ -13259,158 +8731,594 @@ export interface UpdateNodeRequest {
    */
   draining?: boolean;
 }
-export interface DeletedNode {
-  object: "node";
-  id: string;
-  deleted: true;
+/**
+ * Omitted members keep their values.
+ */
+export interface UpdateOrganizationRequest {
+  /**
+   * Display name, in printable characters.
+   */
+  name?: string;
+  /**
+   * Tokens per calendar month (UTC). For all accounts together. null: no limit.
+   */
+  monthly_tokens?: number | null;
+  /**
+   * USD per calendar month (UTC). For all accounts together. null: no limit.
+   */
+  monthly_spend?: number | null;
+  quotas?:
+    | {
+        /**
+         * Unit of the amount. `usd` is counted by the prices of the models.
+         */
+        unit: "requests" | "tokens" | "usd";
+        /**
+         * Amount: a whole number of requests or tokens, or a number of USD.
+         */
+        amount: number;
+        /**
+         * Length of the window: a named span, or seconds.
+         */
+        per: ("hour" | "5h" | "day" | "week" | "month") | number;
+        /**
+         * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
+         */
+        window?: "calendar" | "rolling";
+        /**
+         * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
+         *
+         * @minItems 1
+         * @maxItems 32
+         */
+        models?: string[];
+        /**
+         * Count only requests with this tag. Default: all requests.
+         */
+        tag?: string;
+        /**
+         * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+         */
+        hard_stop?: boolean;
+      }[]
+    | null;
 }
-export interface CreateNodeJoinTokenRequest {
+/**
+ * Omitted members keep their values.
+ */
+export interface UpdateUpstreamRequest {
   /**
-   * Models that the node may serve without further approval. ["*"]: all that it announces. Default: none, an operator must approve them.
+   * If the host, port or scheme changes and the upstream has a key, send `api_key` as well.
    */
-  approved_models?: string[] | null;
+  url?: string;
   /**
-   * Environments whose keys may use the node's models. Default: `live`, `dev`.
+   * null removes the key.
    */
-  environments?: ("live" | "test" | "dev")[] | null;
+  api_key?: string | null;
   /**
-   * Lifetime of the token in seconds. Default: 3600.
+   * True to serve the models that the upstream lists.
    */
-  expires_in?: number | null;
-}
-export interface CreatedNodeJoinToken {
-  object: "node_join_token";
-  id: string;
+  discover?: boolean;
   /**
-   * Last four characters of the token.
+   * If `url` changes to another server and this member is omitted, it becomes false.
    */
-  last4: string;
-  status: "active" | "used" | "expired";
+  local?: boolean;
   /**
-   * Ids of announced models that the node may serve. ["*"]: all models that it announces, now and later.
-   *
-   * @maxItems 200
-   *
-   * Items: Model ID to use; `GET /v1/models` lists them.
-   */
-  approved_models: string[];
-  /**
-   * Environments whose keys may use the node's models.
-   *
-   * @minItems 1
-   * @maxItems 3
-   */
-  environments: ("live" | "test" | "dev")[];
-  /**
-   * Unix time in seconds.
-   */
-  created_at: number;
-  /**
-   * Unix time in seconds.
-   */
-  expires_at: number;
-  /**
-   * Unix time in seconds. null if no node joined with the token.
-   */
-  used_at: number | null;
-  /**
-   * Id of the node that joined with the token.
-   */
-  node_id: string | null;
-  /**
-   * The token. It is shown only in this response.
-   */
-  token: string;
-  /**
-   * Public URL of the gateway, which the machine joins.
-   */
-  gateway_url: string;
-}
-export interface NodeJoinTokenList {
-  object: "list";
-  data: NodeJoinToken[];
-}
-export interface NodeJoinToken {
-  object: "node_join_token";
-  id: string;
-  /**
-   * Last four characters of the token.
-   */
-  last4: string;
-  status: "active" | "used" | "expired";
-  /**
-   * Ids of announced models that the node may serve. ["*"]: all models that it announces, now and later.
-   *
-   * @maxItems 200
-   *
-   * Items: Model ID to use; `GET /v1/models` lists them.
-   */
-  approved_models: string[];
-  /**
-   * Environments whose keys may use the node's models.
+   * Environments whose keys may use the upstream's discovered models.
    *
    * @minItems 1
    * @maxItems 3
    */
+  environments?: ("live" | "test" | "dev")[];
+  /**
+   * Seconds to wait for the first byte of an answer.
+   */
+  timeout_seconds?: number;
+  /**
+   * Seconds without data after which a started answer fails.
+   */
+  idle_seconds?: number;
+  /**
+   * Maximum number of concurrent requests. Further requests wait in the queue. null: measured automatically.
+   */
+  max_concurrency?: number | null;
+  /**
+   * API of the upstream: `openai`, which most servers use, or `messages` for Anthropic's.
+   */
+  api?: "openai" | "messages";
+  /**
+   * Conversation formats that the upstream supports in full. Requests in other formats are translated. null: detected automatically.
+   */
+  apis?: ("chat" | "responses" | "messages")[] | null;
+  /**
+   * Header for the API key: `authorization` as a bearer token, or `api-key` for Azure. null: `authorization`, or `x-api-key` if `api` is `messages`.
+   */
+  key_header?: ("authorization" | "api-key" | "x-api-key") | null;
+  query?: {
+    [k: string]: string;
+  } | null;
+  cache_salt?: boolean | null;
+  priority?: boolean | null;
+  /**
+   * What `user`, `safety_identifier`, `prompt_cache_key` and, in Messages, `metadata.user_id` become: `hashed`, with the account, `as_sent` or `removed`. null: `as_sent` if the upstream is local, else `hashed`.
+   */
+  identifiers?: ("hashed" | "as_sent" | "removed") | null;
+  /**
+   * While true, the upstream finishes its requests and gets no new ones. Allowed for every source. Survives a restart.
+   */
+  draining?: boolean;
+}
+/**
+ * Omitted members keep their values. null clears a value.
+ */
+export interface UpdateWebhookRequest {
+  /**
+   * URL that receives the events: https, on the public internet, without credentials. Operators' webhooks may also use the hosts and networks of `webhook_networks`, over http as well.
+   */
+  url?: string;
+  description?: string | null;
+  events?:
+    | (
+        | "quota.threshold"
+        | "key.unused"
+        | "key.expiring"
+        | "key.rotation_due"
+        | "model.shutdown"
+        | "errors.rate"
+        | "upstream.down"
+        | "upstream.up"
+        | "upstream.failing"
+        | "upstream.recovered"
+        | "node.away"
+        | "node.back"
+        | "tool.changed"
+        | "limit.requested"
+        | "limit.decided"
+        | "webhook.test"
+      )[]
+    | null;
+  /**
+   * True if events are delivered. While disabled, pending deliveries fail at their next attempt.
+   */
+  enabled?: boolean;
+}
+export interface Upstream {
+  object: "upstream";
+  name: string;
+  /**
+   * null for the built-in engine and for nodes.
+   */
+  url: string | null;
+  /**
+   * Source of the upstream. `database`: changed by this API. `file`: changed only in headrace.yaml.
+   */
+  source: "built-in" | "command" | "file" | "database" | "found" | "node";
+  /**
+   * True if an upstream with this name was also added by this API. It has no effect while the file has the name.
+   */
+  overrides_database: boolean;
+  has_api_key: boolean;
+  /**
+   * True to serve the models that the upstream lists.
+   */
+  discover: boolean;
+  /**
+   * True if keys with `never_leaves` may use the upstream, because it sends nothing on to other systems. The built-in engine is local.
+   */
+  local: boolean;
+  /**
+   * Environments whose keys may use the upstream's discovered models.
+   */
   environments: ("live" | "test" | "dev")[];
   /**
+   * Seconds to wait for the first byte of an answer. null for the built-in engine and for nodes.
+   */
+  timeout_seconds: number | null;
+  /**
+   * Seconds without data after which a started answer fails. null for the built-in engine and for nodes.
+   */
+  idle_seconds: number | null;
+  /**
+   * Maximum number of concurrent requests. Further requests wait in the queue. null: measured automatically.
+   */
+  max_concurrency: number | null;
+  /**
+   * API of the upstream: `openai`, which most servers use, or `messages` for Anthropic's.
+   */
+  api: "openai" | "messages";
+  /**
+   * Conversation formats that the upstream supports, as configured or detected so far.
+   */
+  apis: ("chat" | "responses" | "messages")[];
+  /**
+   * True if `apis` is configured. Otherwise the formats are detected automatically.
+   */
+  names_apis: boolean;
+  /**
+   * Header for the API key: `authorization` as a bearer token, or `api-key` for Azure. null: `authorization`, or `x-api-key` if `api` is `messages`.
+   */
+  key_header: ("authorization" | "api-key" | "x-api-key") | null;
+  /**
+   * Query parameters added to every request, at most 20, such as `api-version` for Azure.
+   */
+  query: {
+    [k: string]: string;
+  };
+  /**
+   * For vLLM: send a `cache_salt` with each request, different for each account, so that accounts do not share cached prompts.
+   */
+  cache_salt: boolean;
+  /**
+   * For vLLM with `--scheduling-policy priority`: send a `priority` with each request.
+   */
+  priority: boolean;
+  /**
+   * What `user`, `safety_identifier`, `prompt_cache_key` and, in Messages, `metadata.user_id` become: `hashed`, with the account, `as_sent` or `removed`. null: `as_sent` if the upstream is local, else `hashed`.
+   */
+  identifiers: ("hashed" | "as_sent" | "removed") | null;
+  /**
+   * Result of the last poll, which runs every 30 s. `starting`: not polled yet. `draining` takes precedence over the others.
+   */
+  state: "ok" | "unreachable" | "draining" | "starting";
+  /**
+   * Circuit breaker after failed connections. `resting`: other deployments come first. `trying`: one request or probe is testing the upstream. `ready`: the next request or probe will test it.
+   */
+  health: "ok" | "resting" | "ready" | "trying";
+  /**
+   * Number of models that the upstream listed when it was last reached.
+   */
+  models: number;
+  /**
+   * Number of running requests.
+   */
+  running: number;
+  /**
+   * Number of requests that wait for a free slot.
+   */
+  waiting: number;
+  /**
+   * Current limit of concurrent requests. null before the first request.
+   */
+  concurrency: number | null;
+  /**
+   * Figures from the upstream's own metrics, for vLLM, SGLang and llama-server. null without recent figures.
+   */
+  load: {
+    /**
+     * Number of running requests of all clients.
+     */
+    running: number;
+    /**
+     * Number of requests in the upstream's own queue.
+     */
+    waiting: number;
+    /**
+     * Used share of the KV cache, 0 to 1.
+     */
+    cache_use: number | null;
+    /**
+     * Share of prompt tokens found in the prefix cache, 0 to 1.
+     */
+    cache_hits: number | null;
+  } | null;
+  /**
+   * Reason why the upstream cannot be reached.
+   */
+  error: string | null;
+  /**
+   * State of the upstream as the attempts of real requests show it. null without recent attempts.
+   */
+  attempts: UpstreamAttemptHealth | null;
+  /**
+   * null for upstreams that were not added by this API.
+   */
+  created_at: number | null;
+}
+export interface UpstreamAttemptHealth {
+  /**
+   * True after five failed attempts in a row, or failed attempts in a row for ten seconds. The next successful attempt ends it.
+   */
+  failing: boolean;
+  /**
+   * Attempts of requests that ended in the last 120 s, on all replicas.
+   */
+  attempts: number;
+  /**
+   * Number of these attempts that failed through a fault of the server.
+   */
+  failed: number;
+  window_seconds: number;
+  /**
+   * First failure since the last success. null if the last attempt succeeded.
+   */
+  since: number | null;
+  /**
+   * Last failed attempt. null if none failed recently.
+   */
+  last_failure: {
+    cause:
+      | "authentication"
+      | "quota"
+      | "rate_limit"
+      | "overload"
+      | "timeout"
+      | "dns"
+      | "tls"
+      | "connection"
+      | "not_http"
+      | "not_found"
+      | "no_answer"
+      | "broke_off"
+      | "server_error";
+    /**
+     * HTTP status. null without an HTTP answer.
+     */
+    status: number | null;
+    /**
+     * Known phrases of the server's message. null if it has none.
+     */
+    message: string | null;
+    /**
+     * Unix time in seconds.
+     */
+    at: number;
+  } | null;
+  /**
+   * The figures and the last failure in words.
+   */
+  summary: string;
+  /**
+   * Ids of the models that fail. Empty if the upstream fails as a whole, or not at all.
+   */
+  failing_models: string[];
+}
+export interface UpstreamList {
+  object: "list";
+  data: Upstream[];
+}
+export interface UpstreamTest {
+  object: "upstream_test";
+  ok: boolean;
+  duration_ms: number;
+  /**
+   * Ids of the models, at most 1000.
+   */
+  models: string[];
+  /**
+   * Conversation formats that the upstream supports. Empty if it is not ok.
+   */
+  apis: ("chat" | "responses" | "messages")[];
+  /**
+   * Error message. null if the upstream is ok.
+   */
+  error: string | null;
+}
+export interface UsageReport {
+  object: "list";
+  data: UsageRow[];
+  /**
+   * Send it as `cursor` to get the next page. null on the last page.
+   */
+  next: string | null;
+  /**
+   * Start of the stored hourly sums in Unix seconds, if hours were requested and the requested time begins earlier. Daily sums are stored permanently.
+   */
+  kept_since?: number;
+}
+export interface UsageRow {
+  /**
+   * Start of the bucket in Unix seconds.
+   */
+  start: number;
+  /**
+   * End of the bucket in Unix seconds.
+   */
+  end: number;
+  /**
+   * Present if `group_by` has it.
+   */
+  model?: string;
+  /**
+   * Id of the credential, if `group_by` has it: a key, `key_…`, a signed-in member, `mbr_…`, or the grant of an app, `grt_…`.
+   */
+  key?: string;
+  /**
+   * Present if `group_by` has it.
+   */
+  environment?: string;
+  /**
+   * Id of the OAuth app, if `group_by` has it. null for none.
+   */
+  app?: string | null;
+  /**
+   * Tag, if `group_by` has it. null: requests without tags. A request with several tags is in the row of each, so these rows do not add up.
+   */
+  tag?: string | null;
+  requests: number;
+  prompt_tokens: number;
+  /**
+   * Prompt tokens read from a cache.
+   */
+  cached_tokens: number;
+  /**
+   * Prompt tokens written to a cache.
+   */
+  cache_write_tokens: number;
+  completion_tokens: number;
+  /**
+   * Reasoning tokens of the answers, as far as model servers report them.
+   */
+  reasoning_tokens: number;
+  total_tokens: number;
+  /**
+   * Cost in USD. Requests to models without a price are free.
+   */
+  cost: number;
+  /**
+   * Number of requests to models without a price, which `cost` does not include.
+   */
+  unpriced_requests: number;
+  /**
+   * Number of failed requests.
+   */
+  errors: number;
+  /**
+   * Mean milliseconds from a request to the first chunk of its answer, for answers streamed in several chunks. null: no such answers.
+   */
+  first_token_ms: number | null;
+  /**
+   * Mean generation speed over all streamed tokens, without the first token of each answer. null: no such tokens.
+   */
+  tokens_per_second: number | null;
+  /**
+   * Milliseconds within which 50, 95 and 99 % of the answers came: the first token of streams, and the end of all completed answers. They are computed from the counts, so they may be off by a part of a step. null: not stored for these groups or filters, or this time.
+   */
+  percentiles: {
+    first_token_ms: {
+      p50: number;
+      p95: number;
+      p99: number;
+      /**
+       * Number of answers by time, in four steps for each power of ten, from 20 ms, without empty steps. Add the counts of several rows to get their percentiles.
+       */
+      counts: {
+        /**
+         * The upper bound of the step in milliseconds. null: longer than all steps.
+         */
+        up_to_ms: number | null;
+        answers: number;
+      }[];
+    } | null;
+    total_ms: {
+      p50: number;
+      p95: number;
+      p99: number;
+      /**
+       * Number of answers by time, in four steps for each power of ten, from 20 ms, without empty steps. Add the counts of several rows to get their percentiles.
+       */
+      counts: {
+        /**
+         * The upper bound of the step in milliseconds. null: longer than all steps.
+         */
+        up_to_ms: number | null;
+        answers: number;
+      }[];
+    } | null;
+  } | null;
+}
+export interface Webhook {
+  object: "webhook";
+  id: string;
+  url: string;
+  /**
+   * Body that the receiver gets: `standard` (Standard Webhooks), `slack`, `teams` (a workflow of Microsoft Teams), `pagerduty` (Events API v2) or `alertmanager` (API v2). It cannot be changed.
+   */
+  format: "standard" | "slack" | "teams" | "pagerduty" | "alertmanager";
+  description: string;
+  /**
+   * Empty: all.
+   */
+  events: (
+    | "quota.threshold"
+    | "key.unused"
+    | "key.expiring"
+    | "key.rotation_due"
+    | "model.shutdown"
+    | "errors.rate"
+    | "upstream.down"
+    | "upstream.up"
+    | "upstream.failing"
+    | "upstream.recovered"
+    | "node.away"
+    | "node.back"
+    | "tool.changed"
+    | "limit.requested"
+    | "limit.decided"
+    | "webhook.test"
+  )[];
+  /**
+   * Account whose events the webhook receives. null: operators' events.
+   */
+  environment: ("live" | "test" | "dev") | null;
+  enabled: boolean;
+  /**
+   * `gone`: the receiver answered 410, so nothing is sent until the webhook is enabled again.
+   */
+  disabled_reason: "gone" | null;
+  /**
+   * Secrets that sign, newest last.
+   */
+  secrets: WebhookSecret[];
+  /**
+   * Id of the person or key that created the webhook.
+   */
+  created_by: string | null;
+  /**
    * Unix time in seconds.
    */
   created_at: number;
+}
+export interface WebhookSecret {
+  last4: string;
+  /**
+   * Time until which the secret signs, after a rotation.
+   */
+  expires_at: number | null;
+}
+export interface WebhookAttempt {
   /**
    * Unix time in seconds.
    */
-  expires_at: number;
+  at: number;
   /**
-   * Unix time in seconds. null if no node joined with the token.
+   * HTTP status of the answer. null: no answer.
    */
-  used_at: number | null;
+  status: number | null;
   /**
-   * Id of the node that joined with the token.
+   * Reason for a missing answer: `timeout`, `not_connected`, `broke_off`, `no_http`, `name_not_found`, `address_not_public`, `not_https`, `disabled` and the like.
    */
-  node_id: string | null;
+  error: string | null;
+  duration_ms: number;
 }
-export interface DeletedNodeJoinToken {
-  object: "node_join_token";
-  id: string;
-  deleted: true;
-}
-export interface SigningKeyList {
-  object: "list";
-  data: SigningKey[];
-}
-export interface SigningKey {
-  object: "signing_key";
-  /**
-   * `kid` of the tokens that the key signs.
-   */
+export interface WebhookDelivery {
+  object: "webhook_delivery";
   id: string;
   /**
-   * Published but not in use yet; in use; or kept only to verify earlier tokens.
+   * `webhook-id` of all attempts.
    */
-  state: "upcoming" | "signing" | "verifying";
+  event_id: string;
+  type:
+    | "quota.threshold"
+    | "key.unused"
+    | "key.expiring"
+    | "key.rotation_due"
+    | "model.shutdown"
+    | "errors.rate"
+    | "upstream.down"
+    | "upstream.up"
+    | "upstream.failing"
+    | "upstream.recovered"
+    | "node.away"
+    | "node.back"
+    | "tool.changed"
+    | "limit.requested"
+    | "limit.decided"
+    | "webhook.test";
+  /**
+   * `failed`: the delivery is not tried again.
+   */
+  state: "pending" | "delivered" | "failed";
+  attempts: WebhookAttempt[];
   /**
    * Unix time in seconds.
    */
   created_at: number;
-  /**
-   * Time at which the key begins to sign, as Unix time in seconds.
-   */
-  active_at: number;
-  /**
-   * Time until which the key is published. null for the newest key.
-   */
-  retires_at: number | null;
+  next_attempt_at: number | null;
+  ended_at: number | null;
 }
-export interface RotateSigningKeyRequest {
-  /**
-   * True if all earlier tokens are refused from now on.
-   */
-  revoke?: boolean | null;
-}
-export interface PersonList {
+export interface WebhookDeliveryList {
   object: "list";
-  data: Person[];
+  data: WebhookDelivery[];
   /**
    * Id of the first object of the page. null if the page is empty.
    */
@@ -13424,546 +9332,66 @@ export interface PersonList {
    */
   has_more: boolean;
 }
-export interface Person {
-  object: "person";
+export interface WebhookTest {
+  object: "webhook_test";
+  /**
+   * `event_id` of the delivery, which shows the result.
+   */
+  event_id: string;
+}
+export interface WebhookWithSecret {
+  object: "webhook";
   id: string;
-  email: string;
-  name: string;
+  url: string;
   /**
-   * True if the person can operate the installation (`admin:manage`) while signed in to a browser.
+   * Body that the receiver gets: `standard` (Standard Webhooks), `slack`, `teams` (a workflow of Microsoft Teams), `pagerduty` (Events API v2) or `alertmanager` (API v2). It cannot be changed.
    */
-  is_operator: boolean;
+  format: "standard" | "slack" | "teams" | "pagerduty" | "alertmanager";
+  description: string;
   /**
-   * Time when an operator suspended the person. null: the person is not suspended.
+   * Empty: all.
    */
-  suspended_at: number | null;
+  events: (
+    | "quota.threshold"
+    | "key.unused"
+    | "key.expiring"
+    | "key.rotation_due"
+    | "model.shutdown"
+    | "errors.rate"
+    | "upstream.down"
+    | "upstream.up"
+    | "upstream.failing"
+    | "upstream.recovered"
+    | "node.away"
+    | "node.back"
+    | "tool.changed"
+    | "limit.requested"
+    | "limit.decided"
+    | "webhook.test"
+  )[];
+  /**
+   * Account whose events the webhook receives. null: operators' events.
+   */
+  environment: ("live" | "test" | "dev") | null;
+  enabled: boolean;
+  /**
+   * `gone`: the receiver answered 410, so nothing is sent until the webhook is enabled again.
+   */
+  disabled_reason: "gone" | null;
+  /**
+   * Secrets that sign, newest last.
+   */
+  secrets: WebhookSecret[];
+  /**
+   * Id of the person or key that created the webhook.
+   */
+  created_by: string | null;
   /**
    * Unix time in seconds.
    */
   created_at: number;
-}
-export interface PersonDetails {
-  object: "person";
-  id: string;
-  email: string;
-  name: string;
   /**
-   * True if the person can operate the installation (`admin:manage`) while signed in to a browser.
+   * Secret to verify signatures, `whsec_…`; for the format `pagerduty`, the routing key. It is shown only in this response.
    */
-  is_operator: boolean;
-  /**
-   * Time when an operator suspended the person. null: the person is not suspended.
-   */
-  suspended_at: number | null;
-  /**
-   * Unix time in seconds.
-   */
-  created_at: number;
-  memberships: {
-    id: string;
-    account_id: string;
-    account_name: string;
-    /**
-     * `member`: has their own keys, apps and chats. `admin`: manages all keys, apps and members of the account. `owner`: also manages owners and admins.
-     */
-    role: "owner" | "admin" | "member";
-    /**
-     * Unix time in seconds.
-     */
-    created_at: number;
-  }[];
-}
-export interface UpdatePersonRequest {
-  is_operator: boolean;
-}
-export interface DeletedPerson {
-  object: "person";
-  id: string;
-  deleted: true;
-}
-export interface ResetLink {
-  object: "reset_link";
-  person_id: string;
-  /**
-   * Link to set a new password. It works once, for anyone who has it. It is shown only in this response and is not stored.
-   */
-  link: string;
-  /**
-   * Unix time in seconds.
-   */
-  expires_at: number;
-}
-export interface System {
-  object: "system";
-  version: string;
-  mode: "development" | "production";
-  /**
-   * Unix time in seconds.
-   */
-  started_at: number;
-  configuration: {
-    /**
-     * Path of the file that was read at the start. null: no file.
-     */
-    file: string | null;
-    /**
-     * null: no change since the start.
-     */
-    last_reload: {
-      /**
-       * Unix time in seconds.
-       */
-      at: number;
-      /**
-       * `refused`: the previous configuration stays active.
-       */
-      result: "ok" | "refused";
-      /**
-       * Errors in the file.
-       */
-      error: string | null;
-      /**
-       * Changed keys that take effect after a restart.
-       */
-      needs_restart: string[];
-    } | null;
-  };
-  /**
-   * Secrets in files and in Vault that the configuration refers to, without their values.
-   */
-  external_secrets: {
-    /**
-     * The reference in the configuration: `file:PATH` or `vault:PATH#FIELD`.
-     */
-    name: string;
-    /**
-     * Seconds since the value in use was last confirmed.
-     */
-    age_seconds: number;
-    /**
-     * The reason why the secret cannot be read. Its last value stays in use.
-     */
-    failure: string | null;
-  }[];
-  memory: {
-    /**
-     * Resident memory of the gateway's process.
-     */
-    rss_bytes: number;
-  };
-  /**
-   * Event-loop delay in the last minute: no request could be answered for this long.
-   */
-  event_loop: {
-    mean_delay_ms: number;
-    max_delay_ms: number;
-  };
-  database: {
-    kind: "sqlite" | "postgres";
-    /**
-     * null if it cannot be read.
-     */
-    size_bytes: number | null;
-    /**
-     * Size of SQLite's write-ahead log.
-     */
-    wal_bytes: number | null;
-    /**
-     * `degraded`: the component works with restrictions.
-     */
-    state: "ok" | "degraded" | "starting" | "failed" | "draining";
-  };
-  /**
-   * Store in which limits are counted for all replicas. null: in memory.
-   */
-  redis: {
-    /**
-     * `degraded`: the component works with restrictions.
-     */
-    state: "ok" | "degraded" | "starting" | "failed" | "draining";
-  } | null;
-  /**
-   * Processes that share the database, oldest first. Times are from the database's clock.
-   */
-  replicas: Replica[];
-  /**
-   * Files of the ledger, with records that are not in the database yet.
-   */
-  spool: {
-    /**
-     * Size of the ledger's files.
-     */
-    bytes: number;
-    /**
-     * Number of ended requests whose usage is not in the database yet.
-     */
-    pending: number;
-  };
-  requests: {
-    /**
-     * Number of admitted requests for models that have not ended.
-     */
-    open: number;
-    /**
-     * Number of these requests that wait for a free slot at a model server.
-     */
-    waiting: number;
-  };
-  /**
-   * Number of credentials in memory, and time since the database last confirmed them.
-   */
-  credentials: {
-    cached: number;
-    unconfirmed_ms: number;
-  };
-  /**
-   * Progress of the rotation of the installation's secret, at most a minute old. null if it cannot be counted.
-   */
-  secret: {
-    /**
-     * Number of accepted secrets: more than one during a rotation.
-     */
-    accepted: number;
-    /**
-     * Number of keys that have not been used since the secret was replaced.
-     */
-    keys_under_old: number;
-    /**
-     * Number of keys that are refused because their secret is no longer accepted.
-     */
-    keys_under_dropped: number;
-    app_secrets_under_old: number;
-    app_secrets_under_dropped: number;
-    /**
-     * Number of signing keys and upstream keys. A start encrypts them with the new secret.
-     */
-    sealed_under_old: number;
-    join_tokens_under_old: number;
-  } | null;
-  /**
-   * Checks of `GET /readyz`.
-   */
-  checks: {
-    /**
-     * `degraded`: the component works with restrictions.
-     */
-    [k: string]: "ok" | "degraded" | "starting" | "failed" | "draining";
-  };
-}
-export interface Replica {
-  object: "replica";
-  id: string;
-  /**
-   * URL at which other replicas reach the process.
-   */
-  advertise_url: string | null;
-  version: string;
-  /**
-   * Unix time in seconds.
-   */
-  started_at: number;
-  /**
-   * Unix time in seconds.
-   */
-  seen_at: number;
-  /**
-   * True if this process answers the request.
-   */
-  current: boolean;
-  /**
-   * True if the replica reports that it is not ready, so that load balancers send it nothing new. It still answers requests.
-   */
-  draining: boolean;
-}
-export interface Configuration {
-  object: "configuration";
-  /**
-   * Path of the file that was read at the start. null: no file.
-   */
-  file: string | null;
-  /**
-   * null: no change since the start.
-   */
-  last_reload: {
-    /**
-     * Unix time in seconds.
-     */
-    at: number;
-    /**
-     * `refused`: the previous configuration stays active.
-     */
-    result: "ok" | "refused";
-    /**
-     * Errors in the file.
-     */
-    error: string | null;
-    /**
-     * Changed keys that take effect after a restart.
-     */
-    needs_restart: string[];
-  } | null;
-  /**
-   * Settings that a flag, a variable or the file may have.
-   */
-  settings: {
-    /**
-     * Key in the file, or the name of the variable or flag.
-     */
-    name: string;
-    /**
-     * null: none.
-     */
-    value: {
-      [k: string]: unknown;
-    };
-    /**
-     * The flag, the variable, or the file and line of the value; otherwise `default`.
-     */
-    source: string;
-  }[];
-  /**
-   * The sections of the file in effect, with their defaults.
-   */
-  sections: {
-    [k: string]: unknown;
-  };
-  /**
-   * Names of the sections that the file has.
-   */
-  sections_in_file: string[];
-  /**
-   * Values that the file on the server's disk has, and that are not in effect.
-   */
-  differences: {
-    path: string;
-    in_effect: unknown;
-    in_file: unknown;
-    /**
-     * True if the change takes effect after a restart.
-     */
-    needs_restart: boolean;
-  }[];
-  /**
-   * Errors in the file on the server's disk.
-   */
-  problems: string[];
-}
-export interface UpdateReplicaRequest {
-  draining: boolean;
-}
-export interface DeclaredDocumentList {
-  object: "list";
-  data: DeclaredDocument[];
-}
-export interface DeclaredDocument {
-  object: "document";
-  kind: "tier" | "account" | "upstream" | "model" | "mcp_server" | "webhook" | "key";
-  /**
-   * Name of the object in files: its own name if the kind has names, and its id if the object has no such name yet.
-   */
-  name: string;
-  /**
-   * Name of the set of files that manages the object. null: none.
-   */
-  managed_by: string | null;
-  /**
-   * Settings that differ from the defaults, without secrets.
-   */
-  spec: {
-    [k: string]: unknown;
-  };
-  /**
-   * Members of `spec` that are set but secret, such as `api_key`.
-   */
-  secrets: string[];
-}
-export interface ApplyRequest {
-  /**
-   * Name of the set of files that manages the objects.
-   */
-  managed_by: string;
-  /**
-   * @maxItems 2000
-   */
-  documents: {
-    kind: "tier" | "account" | "upstream" | "model" | "mcp_server" | "webhook" | "key";
-    /**
-     * Name of the object in files: its own name if the kind has names, and its id if the object has no such name yet.
-     */
-    name: string;
-    /**
-     * Settings of the object, as the requests that create and change it have them. Omitted members have their default values.
-     */
-    spec: {
-      [k: string]: unknown;
-    };
-  }[];
-  /**
-   * True to delete objects that `managed_by` manages and that have no document. Default: false.
-   */
-  prune?: boolean;
-  /**
-   * Objects whose secret the caller does not have. Webhooks are replaced, and keys that were never used. A key that was used is refused.
-   *
-   * @maxItems 2000
-   */
-  lost?: {
-    kind: "tier" | "account" | "upstream" | "model" | "mcp_server" | "webhook" | "key";
-    /**
-     * Name of the object in files: its own name if the kind has names, and its id if the object has no such name yet.
-     */
-    name: string;
-  }[];
-  /**
-   * True to only return the changes. Default: false.
-   */
-  plan?: boolean;
-  /**
-   * `digest` of the plan that was shown. If the plan is another one now, nothing is changed.
-   */
-  expect?: string;
-}
-export interface Apply {
-  object: "apply";
-  managed_by: string;
-  /**
-   * Digest of the changes.
-   */
-  digest: string;
-  /**
-   * The entries of the documents, then those of the deletions.
-   */
-  data: AppliedDocument[];
-}
-export interface AppliedDocument {
-  kind: "tier" | "account" | "upstream" | "model" | "mcp_server" | "webhook" | "key";
-  /**
-   * Name of the object in files: its own name if the kind has names, and its id if the object has no such name yet.
-   */
-  name: string;
-  /**
-   * `adopt`: the object exists without a manager; its settings become those of the document. `suspend`: an account without a document, as accounts are not deleted. `replace`: the object is deleted and created again, because its secret was lost.
-   */
-  action: "create" | "replace" | "adopt" | "update" | "suspend" | "delete" | "none";
-  changes: DeclaredChange[];
-  /**
-   * Secret of a new key or webhook. It is shown only in this response, and not in a plan.
-   */
-  secret?: string;
-}
-export interface DeclaredChange {
-  /**
-   * Path of the member in `spec`, such as `price.input`.
-   */
-  field: string;
-  /**
-   * Value now. Missing if the member has its default value.
-   */
-  before?: {
-    [k: string]: unknown;
-  };
-  /**
-   * Value in the document. Missing if the member gets its default value.
-   */
-  after?: {
-    [k: string]: unknown;
-  };
-  /**
-   * True if the values are secrets, which are not shown.
-   */
-  secret: boolean;
-}
-export interface PutDocumentRequest {
-  /**
-   * Name of the set of files that manages the objects.
-   */
-  managed_by?: string;
-  /**
-   * Settings of the object, as the requests that create and change it have them. Omitted members have their default values.
-   */
-  spec: {
-    [k: string]: unknown;
-  };
-}
-export interface PutDocument {
-  object: "document";
-  kind: "tier" | "account" | "upstream" | "model" | "mcp_server" | "webhook" | "key";
-  /**
-   * Name of the object in files: its own name if the kind has names, and its id if the object has no such name yet.
-   */
-  name: string;
-  /**
-   * Name of the set of files that manages the object. null: none.
-   */
-  managed_by: string | null;
-  /**
-   * Settings that differ from the defaults, without secrets.
-   */
-  spec: {
-    [k: string]: unknown;
-  };
-  /**
-   * Members of `spec` that are set but secret, such as `api_key`.
-   */
-  secrets: string[];
-  /**
-   * Secret of a new key or webhook. It is shown only in this response, and not in a plan.
-   */
-  secret?: string;
-}
-export interface DeletedDocument {
-  object: "document";
-  kind: "tier" | "account" | "upstream" | "model" | "mcp_server" | "webhook" | "key";
-  name: string;
-  deleted: true;
-}
-export interface JoinRequest {
-  /**
-   * A join token, from POST /v1/admin/node-tokens.
-   */
-  token: string;
-  /**
-   * Name in logs and records: lower-case letters, digits, dots, underscores and hyphens.
-   */
-  name: string;
-  /**
-   * Ed25519 public key of the node: 32 bytes as base64url, without padding. The private key never leaves the node.
-   */
-  public_key: string;
-}
-export interface JoinedNode {
-  object: "node";
-  id: string;
-  name: string;
-  /**
-   * Ids of announced models that the node may serve. ["*"]: all models that it announces, now and later.
-   *
-   * @maxItems 200
-   *
-   * Items: Model ID to use; `GET /v1/models` lists them.
-   */
-  approved_models: string[];
-  /**
-   * Public URL of the gateway. The node proves its identity only to this URL.
-   */
-  gateway_url: string;
-  /**
-   * Unix time in seconds.
-   */
-  created_at: number;
-}
-export interface Health {
-  status: "ok";
-}
-export interface Readiness {
-  /**
-   * `degraded`: the server accepts requests, but a component fails that it can do without for a while: Redis, or for at most five minutes the database.
-   */
-  status: "ready" | "degraded" | "not_ready";
-  checks: {
-    /**
-     * `degraded`: the component works with restrictions.
-     */
-    [k: string]: "ok" | "degraded" | "starting" | "failed" | "draining";
-  };
+  secret: string;
 }
