@@ -162,6 +162,15 @@ test("changes an app, rotates its secret with an overlap, and deletes it after i
   await page.getByRole("dialog").waitFor({ state: "detached" });
   expect(await page.content()).not.toContain(next);
 
+  await ada.press("Suspend");
+  await look(ada, "apps-suspend");
+  await ada.press("Suspend app");
+  await waitForText(ada, "Suspended: its tokens are refused");
+  expect(await world.browser.ask(`/v1/apps/${id}`)).toMatchObject({ status: "suspended" });
+  await ada.press("Resume");
+  await ada.press("Resume app");
+  await page.getByText("Suspended: its tokens are refused").waitFor({ state: "detached" });
+
   await ada.press("Delete");
   const last = page.getByRole("button", { name: "Delete app" });
   expect(await last.isDisabled()).toBe(true);

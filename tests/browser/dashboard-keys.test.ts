@@ -512,6 +512,50 @@ test("keeps a rotated key for the chosen overlap, and shows the new one once", a
   expect(visitor.trouble).toEqual([]);
 });
 
+test("suspends and resumes a key on its page, and sets rotation schedules of the key and the account", async () => {
+  const body = { name: "Paused", scopes: ["models:read"] };
+  const made = (await world.browser.ask("/v1/keys", { method: "POST", body })) as { id: string; key: string };
+  await using visitor = await arrive(`/settings/api-keys/${made.id}`);
+  const { page } = visitor;
+  const confirm = (name: string) => page.getByRole("dialog").getByRole("button", { name, exact: true }).click();
+  await visitor.press("Suspend");
+  await look(visitor, "keys-suspend");
+  await confirm("Suspend key");
+  await page.getByText("Suspended", { exact: true }).waitFor();
+  await look(visitor, "keys-suspended");
+  expect(await status(made.key)).toBe(401);
+  await visitor.press("Resume");
+  await confirm("Resume key");
+  await page.getByText("Active", { exact: true }).waitFor();
+  expect(await status(made.key)).toBe(200);
+
+  await page.getByText("This key has no rotation schedule.").waitFor();
+  await visitor.press("Change the rotation schedule");
+  await page.getByLabel("Rotate every, days").fill("90");
+  await page.getByLabel("Overlap, hours").fill("48");
+  await look(visitor, "keys-schedule-form");
+  await confirm("Save");
+  await page.getByText("This key is rotated every 90 days").waitFor();
+  await look(visitor, "keys-schedule");
+  expect(await world.browser.ask(`/v1/keys/${made.id}/rotation`)).toMatchObject({
+    every_days: 90,
+    overlap_seconds: 172_800,
+  });
+
+  await visitor.go("/settings/api-keys");
+  await page.getByText("The account has no rotation schedule.").waitFor();
+  await look(visitor, "keys-account-schedule");
+  await visitor.press("Change the rotation schedule");
+  await page.getByLabel("Rotate every, days").fill("365");
+  await confirm("Save");
+  await page.getByText("All keys of the account are rotated every 365 days").waitFor();
+  await visitor.press("Change the rotation schedule");
+  await page.getByLabel("Rotate every, days").fill("");
+  await confirm("Save");
+  await page.getByText("The account has no rotation schedule.").waitFor();
+  expect(visitor.trouble).toEqual([]);
+}, 60_000);
+
 test("names the keys that end with a revocation, and revokes at once by keyboard alone", async () => {
   await using visitor = await arrive(place, undefined, phone);
   const { page } = visitor;

@@ -48,6 +48,8 @@ export interface Shapes {
   GrantLimitRequest?: GrantLimitRequest;
   GuardrailList?: GuardrailList;
   Invitation?: Invitation;
+  KeyRotation?: KeyRotation;
+  KeyRotationRequest?: KeyRotationRequest;
   LimitRequest?: LimitRequest;
   ListedPrice?: ListedPrice;
   ManagedModel?: ManagedModel;
@@ -94,6 +96,7 @@ export interface Shapes {
   ResetLink?: ResetLink;
   RotatedApiKey?: RotatedApiKey;
   RotatedApp?: RotatedApp;
+  RotationOfKey?: RotationOfKey;
   Session?: Session;
   SigningKey?: SigningKey;
   Statement?: Statement;
@@ -3132,6 +3135,27 @@ export interface Invitation {
    * Unix time in seconds.
    */
   expires_at: number;
+}
+export interface KeyRotation {
+  object: "key_rotation";
+  /**
+   * Days from the creation of a key until its rotation. null: never.
+   */
+  every_days: number | null;
+  /**
+   * Seconds from then on for which the old key still works.
+   */
+  overlap_seconds: number | null;
+}
+export interface KeyRotationRequest {
+  /**
+   * Days from the creation of a key until its rotation is due.
+   */
+  every_days: number;
+  /**
+   * Seconds from then on for which the old key still works. Default: 86400.
+   */
+  overlap_seconds?: number | null;
 }
 export interface LimitRequest {
   object: "limit_request";
@@ -6905,6 +6929,29 @@ export interface RotatedApp {
    * The client secret. It is shown only in this response and is not stored.
    */
   client_secret: string;
+}
+export interface RotationOfKey {
+  object: "key_rotation";
+  /**
+   * Days from the creation of a key until its rotation. null: never.
+   */
+  every_days: number | null;
+  /**
+   * Seconds from then on for which the old key still works.
+   */
+  overlap_seconds: number | null;
+  /**
+   * `account`: the schedule of the account applies.
+   */
+  set_for: ("key" | "account") | null;
+  /**
+   * Unix time of the next rotation. null: none, or the key is ending.
+   */
+  next_at: number | null;
+  /**
+   * True if the successor can be fetched with `POST /v1/keys/{id}/rotate`.
+   */
+  is_due: boolean;
 }
 export interface Session {
   object: "session";

@@ -5,6 +5,7 @@ import { useState } from "react";
 import { useRead } from "../../api/queries.ts";
 import type { App } from "../../api/types.ts";
 import { FormDialog } from "../../parts/editing/form-dialog.tsx";
+import { Suspending } from "../../parts/editing/suspending.tsx";
 import { BackLink } from "../../parts/page/back-link.tsx";
 import { PlainButton } from "../../parts/page/buttons.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
@@ -47,6 +48,10 @@ export function AppPage({ id }: { id: string }) {
               Rotate secret
             </PlainButton>
           )}
+          <Suspending
+            {...{ path: `/v1/apps/${app.id}`, what: "app", name: app.name, isSuspended: app.status === "suspended" }}
+            stale={[`/v1/apps/${app.id}`, "/v1/apps"]}
+          />
           <DeleteApp app={app} />
         </>
       }

@@ -41,6 +41,7 @@ export function AppSettings({ app }: { app: App }) {
         <Facts
           facts={[
             ["Kind", app.type === "public" ? "Public: runs on users' devices" : "Confidential: runs on a server"],
+            ["State", app.status === "suspended" ? "Suspended: its tokens are refused" : "Active"],
             ["Publisher", app.publisher],
             ["Environment", environmentNames[app.environment]],
             ["Registered", at(app.created_at)],

@@ -27,6 +27,7 @@ import { SmallNote } from "../../parts/words/note.tsx";
 import { CreateKey } from "./create-key.tsx";
 import { type SpendByKey, type UsageByKey, usageDays, useSpendByKey, useUsageByKey } from "./key-usage.ts";
 import { useRevokeKeys } from "./revoke-keys.tsx";
+import { RotationSchedule } from "./rotation-schedule.tsx";
 
 const path = "/settings/api-keys";
 /** The parameters of the page's address. `create` tells whether the dialog for a new key is open. */
@@ -108,6 +109,14 @@ export function KeyList() {
           sorted.isAll
             ? undefined
             : `The newest ${count(listing.items.length)} keys, sorted. Search to find older keys.`
+        }
+        below={
+          isManager && (
+            <RotationSchedule
+              path="/v1/account/key-rotation"
+              about="Applies to the keys of all environments, except operators' keys. A key can have a schedule of its own."
+            />
+          )
         }
         empty={
           <NoneFound

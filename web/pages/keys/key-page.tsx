@@ -5,6 +5,7 @@ import { useState } from "react";
 import { useRead } from "../../api/queries.ts";
 import type { ApiKeyDetails } from "../../api/types.ts";
 import { FormDialog } from "../../parts/editing/form-dialog.tsx";
+import { Suspending } from "../../parts/editing/suspending.tsx";
 import { BackLink } from "../../parts/page/back-link.tsx";
 import { PlainButton } from "../../parts/page/buttons.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
@@ -17,6 +18,7 @@ import { KeyClients } from "./key-clients.tsx";
 import { KeySettings } from "./key-settings.tsx";
 import { RevokeKey } from "./revoke-key.tsx";
 import { RotateKey } from "./rotate-key.tsx";
+import { RotationSchedule } from "./rotation-schedule.tsx";
 
 export function KeyPage({ id }: { id: string }) {
   const { data: record, error, refetch } = useRead<ApiKeyDetails>(`/v1/keys/${id}`, {}, { everyMs: 30_000 });
@@ -35,21 +37,28 @@ export function KeyPage({ id }: { id: string }) {
     );
   }
   const isActive = record.status === "active";
+  const isSuspended = record.status === "suspended";
   return (
     <Page
       title={record.name}
       about={back}
       actions={
-        isActive && (
+        (isActive || isSuspended) && (
           <Group gap="xs">
-            <PlainButton leftSection={<PencilIcon />} onClick={() => setOpened("edit")}>
-              Edit
-            </PlainButton>
-            {record.revoked_at === null && (
+            {isActive && (
+              <PlainButton leftSection={<PencilIcon />} onClick={() => setOpened("edit")}>
+                Edit
+              </PlainButton>
+            )}
+            {isActive && record.revoked_at === null && (
               <PlainButton leftSection={<SyncIcon />} onClick={() => setOpened("rotate")}>
                 Rotate
               </PlainButton>
             )}
+            <Suspending
+              {...{ path: `/v1/keys/${id}`, what: "key", name: record.name, isSuspended }}
+              stale={[`/v1/keys/${id}`, "/v1/keys"]}
+            />
             <Button variant="light" color="red" leftSection={<KeyIcon />} onClick={() => setOpened("revoke")}>
               Revoke
             </Button>
@@ -66,6 +75,13 @@ export function KeyPage({ id }: { id: string }) {
           >
             <UsedQuotas quotas={record.quotas_used} />
           </Section>
+        )}
+        {isActive && (
+          <RotationSchedule
+            path={`/v1/keys/${id}/rotation`}
+            rotate={() => setOpened("rotate")}
+            about="The schedule passes to the keys that replace this key."
+          />
         )}
         <UsageHistory path={`/v1/keys/${id}/usage`} of="this key" />
         {isActive && record.scopes.includes("chat:write") && <KeyClients record={record} />}

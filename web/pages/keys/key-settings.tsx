@@ -38,7 +38,7 @@ export function KeySettings({ record }: { record: ApiKey }) {
           <Line label="Last used">
             <Ago seconds={record.last_used_at} />
           </Line>
-          <Line label={record.status === "active" ? "Works until" : "Ended"}>{endText(record)}</Line>
+          <Line label={hasEnded(record) ? "Ended" : "Works until"}>{endText(record)}</Line>
           {record.tags.length > 0 && (
             <Line label="Tags">
               <Codes of={record.tags} none="none" />
@@ -116,9 +116,14 @@ function Line({ label, children }: { label: string; children: ReactNode }) {
   );
 }
 
-function endText({ expires_at: expires, revoked_at: revoked, status }: ApiKey): string {
-  if (revoked !== null) return status === "active" ? `${at(revoked)} (rotated)` : at(revoked);
-  if (expires === null) return status === "active" ? "it is revoked" : "with the key that created it";
+function hasEnded({ status }: ApiKey): boolean {
+  return status === "expired" || status === "revoked";
+}
+
+function endText(record: ApiKey): string {
+  const { expires_at: expires, revoked_at: revoked } = record;
+  if (revoked !== null) return hasEnded(record) ? at(revoked) : `${at(revoked)} (rotated)`;
+  if (expires === null) return hasEnded(record) ? "with the key that created it" : "it is revoked";
   return `${at(expires)} (${ago(expires)})`;
 }
 
