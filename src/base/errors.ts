@@ -52,6 +52,7 @@ export const refusalReasons = [
   "app_quota",
   "tag_quota",
   "organization_quota",
+  "end_user_quota",
   "capacity",
 ] as const;
 export type RefusalReason = (typeof refusalReasons)[number];
@@ -63,10 +64,11 @@ export const quotaReasons = [
   "app_quota",
   "tag_quota",
   "organization_quota",
+  "end_user_quota",
 ] as const;
 export type QuotaReason = (typeof quotaReasons)[number];
 /** The owners of quotas, as errors and figures name them. */
-export const quotaOwners = ["account", "key", "member", "app", "organization"] as const;
+export const quotaOwners = ["account", "key", "member", "app", "organization", "end_user"] as const;
 export type QuotaOwner = (typeof quotaOwners)[number];
 
 /** The quota that refused a request, in machine-readable form. Amounts in USD, times in Unix seconds. */

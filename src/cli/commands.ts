@@ -28,6 +28,7 @@ export const commands: ReadonlyMap<string, () => Promise<CommandEntry>> = new Ma
   ["top", async () => (await import("./usage/top.ts")).topCommand],
   ["statement", async () => (await import("./usage/statement.ts")).statementCommand],
   ["limits", async () => (await import("./usage/limits.ts")).limitsCommand],
+  ["end-users", async () => (await import("./usage/end-users.ts")).endUsersCommand],
   ["requests", async () => (await import("./usage/requests.ts")).requestsCommand],
   ["accounts", async () => (await import("./admin/accounts.ts")).accountsCommand],
   ["organizations", async () => (await import("./admin/organizations.ts")).organizationsCommand],

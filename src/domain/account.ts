@@ -2,6 +2,7 @@
 
 import type { Environment } from "./api-key.ts";
 import type { AuditEvent } from "./audit.ts";
+import type { EndUserBudgets } from "./end-users.ts";
 import type { AccountAmount, Amount, ByName } from "./limits/amounts.ts";
 import type { LimitRaise } from "./limits/limit-requests.ts";
 import type { QuotaRule } from "./limits/quota-rules.ts";
@@ -52,6 +53,8 @@ export interface Account {
   tools: readonly string[] | null;
   /** Unix seconds. */
   createdAt: number;
+  /** The budgets of the users whom the account's requests name. Undefined means none. */
+  endUsers?: EndUserBudgets | undefined;
   /** The organization that the account belongs to. Undefined means none. */
   organizationId?: string | undefined;
   /** The organization with its limits. Lists of accounts leave it out. */
@@ -70,6 +73,12 @@ export interface AccountStore {
   /** `insertAccount` and `updateAccount` also write the audit event, in the same transaction. */
   insertAccount(account: Account, event: AuditEvent): Promise<void>;
   updateAccount(id: string, changes: AccountChanges, event: AuditEvent): Promise<Account | undefined>;
+  /** Changes the budgets of end users. `change` gets the current ones and may throw; undefined removes all. */
+  changeEndUsers(
+    id: string,
+    change: (current: EndUserBudgets) => EndUserBudgets | undefined,
+    event: AuditEvent,
+  ): Promise<void>;
   /** Returns tiers that were added at run time. */
   listTiers(): Promise<Tier[]>;
   putTier(tier: Tier, event: AuditEvent): Promise<void>;

@@ -20,6 +20,7 @@ export const auditActions = [
   "credential.refused",
   "account.created",
   "account.updated",
+  "account.end_users_changed",
   "organization.created",
   "organization.updated",
   "organization.deleted",

@@ -41,6 +41,7 @@ import { oauthRoutes } from "./api/oauth-routes.ts";
 import { appRoutes } from "./api/people/app-routes.ts";
 import { auditRoutes } from "./api/people/audit-routes.ts";
 import { authorizationRoutes } from "./api/people/authorization-routes.ts";
+import { endUserRoutes } from "./api/people/end-user-routes.ts";
 import { invitationRoutes } from "./api/people/invitation-routes.ts";
 import { limitRequestRoutes } from "./api/people/limit-request-routes.ts";
 import { memberRoutes } from "./api/people/member-routes.ts";
@@ -92,6 +93,7 @@ const makers = [
   refusalRoutes,
   requestRoutes,
   accountRoutes,
+  endUserRoutes,
   keyRoutes,
   keyRotationRoutes,
   webhookRoutes,

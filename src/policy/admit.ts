@@ -18,6 +18,7 @@ import type { Principal } from "../domain/principal.ts";
 import type { TokenUsage } from "../domain/usage/usage.ts";
 import type { UsageUnits } from "../domain/usage/usage-parts.ts";
 import { blockTokens } from "./answer-stop.ts";
+import { EndUserLimits, type Limited } from "./end-user-limits.ts";
 import { LearnedCache } from "./learned-cache.ts";
 import type { LearnedLengths } from "./learned-lengths.ts";
 import { maxNanoUsdOf } from "./price.ts";
@@ -71,6 +72,7 @@ export class Admitter {
   readonly #limits: AdmitterOptions["limits"];
   readonly #lengths: LearnedLengths;
   readonly #cached = new LearnedCache();
+  readonly #endUsers = new EndUserLimits();
   readonly #clock: Pick<Clock, "nowSeconds">;
 
   constructor({ limits, lengths, clock = systemClock }: AdmitterOptions) {
@@ -84,14 +86,11 @@ export class Admitter {
    * answer's headers, whether the request is admitted or refused. Returns a promise only if the usage of a quota must
    * be read first.
    */
-  admit(
-    principal: Pick<Principal, "limits" | "account">,
-    size: RequestSize,
-    listener: LimitListener,
-  ): Admitted | Promise<Admitted> {
+  admit(principal: Limited, size: RequestSize, listener: LimitListener): Admitted | Promise<Admitted> {
+    const limits = this.#endUsers.of(principal, size.tags);
     const reservation = this.#reservation(principal.account.id, size);
-    if (mayBeStopped(principal.limits, size)) reservation.stop = this.#stop(size);
-    const admission = this.#limits.admit(principal.limits, reservation);
+    if (mayBeStopped(limits, size)) reservation.stop = this.#stop(size);
+    const admission = this.#limits.admit(limits, reservation);
     return admission instanceof Promise ? whenAdmitted(admission, listener) : admitted(admission, listener);
   }
 
@@ -101,10 +100,12 @@ export class Admitter {
    * lease with zero when the request has ended.
    */
   admitDearer(
-    { account, limits }: Pick<Principal, "limits" | "account">,
+    principal: Limited,
     size: RequestSize,
     fallback: RequestSize["model"],
   ): Lease | undefined | Promise<Lease> {
+    const { account } = principal;
+    const limits = this.#endUsers.of(principal, size.tags);
     const before = this.#reservation(account.id, size);
     const now = this.#reservation(account.id, { ...size, model: { ...fallback, id: size.model.id } });
     const nanoUsd = now.nanoUsd - before.nanoUsd;

@@ -213,6 +213,13 @@ function windowsOf(
   return [...windows.values()];
 }
 
+/** Returns the quotas of one end user of an account. The id differs from that of a quota of the account for the tag. */
+export function endUserQuotas(ownerId: string, environment: string, tag: string, rules: readonly QuotaRule[]): Quota[] {
+  const id = `end_user:${ownerId}:${environment}`;
+  const tagged = rules.map((rule) => ({ ...rule, tag }));
+  return windowsOf({ id, owner: "account", called: "end_user", ownerId, environment }, tagged);
+}
+
 function nanoUsdOf(usd: number | null): number | null {
   return usd === null ? null : nanoOfUsd(usd);
 }

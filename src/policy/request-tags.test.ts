@@ -3,7 +3,7 @@
 import { beforeEach, expect, test } from "bun:test";
 import fc from "fast-check";
 import { manualClock } from "../../tests/support/manual-clock.ts";
-import { principalFor } from "../../tests/support/principal.ts";
+import { accountFor, principalFor } from "../../tests/support/principal.ts";
 import { generateApiKey } from "../domain/api-key.ts";
 import type { Quota } from "../domain/limits/limits.ts";
 import { isTag, type TagSettings } from "../domain/usage/request-tags.ts";
@@ -26,6 +26,20 @@ test("gives a request no tags without tags of its key or a header, whatever its 
   const said = { endUser: "ada", metadata: { team: "a", user_id: "x" } };
   expect(tags.of(principalFor(), null, said)).toBeUndefined();
   expect(tags.of(principalFor(), " , ,", said)).toBeUndefined();
+});
+
+test("tags end users that have a budget, replaces ids that are no tags, and shares one tag among too many", () => {
+  const quotas = [{ unit: "usd", amount: 1, per: "day", window: "calendar" }] as const;
+  const of = (endUser: string, byDefault: boolean) => {
+    const endUsers = { default: byDefault ? quotas : null, named: { "user:ada": quotas } };
+    const principal = { ...principalFor(), account: accountFor({ endUsers }) };
+    return tags.of(principal, null, { endUser, metadata: undefined });
+  };
+  settings = { ...settings, maxADay: 2 };
+  expect([of("ada", false), of("bob", false), of("__proto__", false)]).toEqual([["user:ada"], undefined, undefined]);
+  expect(of("bob", true)).toEqual(["user:bob"]);
+  expect(of("Ünï", true)?.[0]).toMatch(/^user:sha256:[0-9a-f]{64}$/);
+  expect([of("eve", true), of("ada", true), of("bob", true)]).toEqual([["user:other"], ["user:ada"], ["user:bob"]]);
 });
 
 test("always applies the tags of a key, to which a header adds", () => {

@@ -3,6 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import { fieldError } from "../base/errors.ts";
 import { shown } from "../base/text/shown.ts";
 import { maskKeys } from "../domain/api-key.ts";
+import { budgetOf, endUserTag, isEndUserTag, otherEndUsers } from "../domain/end-users.ts";
 import type { Principal } from "../domain/principal.ts";
 import {
   isTag,
@@ -50,10 +51,17 @@ export class RequestTags {
   of(principal: Principal, header: string | null, said: SaidOfRequest): readonly string[] | undefined {
     const { metadata, user } = this.#options.settings();
     const own = principal.tags;
-    if (header === null && metadata.length === 0 && !user) return own;
+    const { endUsers } = principal.account;
+    if (header === null && metadata.length === 0 && !user && endUsers === undefined) return own;
     const brought = header === null ? [] : tagsIn(header);
     if (metadata.length > 0) addMetadata(brought, said.metadata, metadata);
-    if (user) addNamed(brought, "user", said.endUser);
+    if (endUsers === undefined) {
+      if (user) addNamed(brought, "user", said.endUser);
+    } else if (said.endUser) {
+      const tag = endUserTag(said.endUser);
+      // Without a default budget, end users without one of their own leave no trace.
+      if (user || budgetOf(endUsers, tag)) brought.push(tag);
+    }
     if (brought.length === 0) return own;
     const tags = new Set(own);
     for (const tag of brought) if (!tags.has(tag)) tags.add(this.#counted(principal, tag));
@@ -65,9 +73,12 @@ export class RequestTags {
    * tags today.
    */
   #counted({ account, environment, limits }: Principal, tag: string): string {
+    const { endUsers } = account;
     const isOfQuota = limits.windows?.some(({ filter }) => filter?.tag === tag);
-    if (isOfQuota) return tag;
-    return this.#isTaken(`${account.id} ${environment}`, tag, this.#options.settings().maxADay) ? tag : otherTag;
+    if (isOfQuota || (endUsers && Object.hasOwn(endUsers.named, tag))) return tag;
+    if (this.#isTaken(`${account.id} ${environment}`, tag, this.#options.settings().maxADay)) return tag;
+    // A further end user must not be free of a budget.
+    return endUsers?.default && isEndUserTag(tag) ? otherEndUsers : otherTag;
   }
 
   /**

@@ -285,6 +285,37 @@ test("lets a member ask for more of a quota, and an owner raise it for a time an
   expect([...ada.trouble, ...katherine.trouble]).toEqual([]);
 }, 60_000);
 
+test("lets an owner set the budget of each end user and of single ones, and keeps it from members", async () => {
+  await using visitor = await arrive("/settings/limits");
+  const { page } = visitor;
+  await visitor.press("Change default");
+  await visitor.press("Add a quota");
+  await write(quotaOf(page, 1), { amount: "0.5", of: "usd", per: "day" });
+  await look(visitor, "end-users-default");
+  await visitor.press("Save quotas");
+  await waitForText(page, "The budget was saved");
+  const name = "customer-4711-with-a-rather-long-name@example.test";
+  await page.getByRole("textbox", { name: "End user" }).fill(name);
+  await visitor.press("Set budget");
+  await visitor.press("Add a quota");
+  await write(quotaOf(page, 1), { amount: "5", of: "usd", per: "month" });
+  await visitor.press("Save quotas");
+  await page.getByRole("listitem").getByText(name, { exact: true }).waitFor();
+  await look(visitor, "end-users");
+  const budgets = await ask("/v1/account/end-users");
+  expect(budgets).toMatchObject({
+    default_quotas: [{ unit: "usd", amount: 0.5, per: "day", window: "calendar" }],
+    data: [{ id: name, quotas: [{ unit: "usd", amount: 5, per: "month" }] }],
+  });
+  await visitor.press(`Remove ${name}`);
+  await until(async () => JSON.stringify((await ask("/v1/account/end-users"))["data"]) === "[]", "it is removed");
+  await ask("/v1/account/end-users", "PUT", { default_quotas: null });
+  expect(visitor.trouble).toEqual([]);
+  await using member = await arrive("/settings/limits", colleagues.member.email);
+  await member.page.getByText("What the limits mean").waitFor();
+  expect(await member.page.getByText("Budgets of end users").count()).toBe(0);
+}, 120_000);
+
 test("lets a person limit an app's use in their name, and shows usage beside the limit", async () => {
   await using visitor = await arrive("/apps?tab=allowed");
   const { page } = visitor;

@@ -249,7 +249,10 @@ const elsewhere = [
   "/.well-known/oauth-client/{server}",
 ];
 /** For owners and admins, who see all of the account. */
-const forManagers = ["/v1/webhooks", "/v1/members", "/v1/invitations", "/v1/audit"];
+const forManagers = [
+  ...["/v1/webhooks", "/v1/members", "/v1/invitations", "/v1/audit"],
+  ...["/v1/account/end-users", "/v1/account/end-users/{id}"],
+];
 
 test("covers every GET route, so that a new one declares its visibility", () => {
   const template = (path: string) => new URL(path, "http://localhost").pathname;

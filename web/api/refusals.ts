@@ -80,6 +80,12 @@ export const refusalWords: Readonly<Record<RefusalReason, Words>> = {
     todo: "Ask an operator of this server for a higher quota, or wait until the quota resets.",
     place: atLimits,
   },
+  end_user_quota: {
+    title: "Quota of an end user",
+    why: "A user of your application has used up their budget. The request named this user.",
+    todo: "Ask an owner of the account for a higher budget for this user, or wait until the quota resets.",
+    place: atLimits,
+  },
   capacity: {
     title: "All model servers were busy",
     why: "Every server of the model was busy, and the request waited too long.",

@@ -44,6 +44,7 @@ export interface Shapes {
   DecideToolDefinition?: DecideToolDefinition;
   DeploymentStatus?: DeploymentStatus;
   EmbeddingList?: EmbeddingList;
+  EndUserList?: EndUserList;
   EndedBrowserSessions?: EndedBrowserSessions;
   GrantLimitRequest?: GrantLimitRequest;
   GuardrailList?: GuardrailList;
@@ -319,11 +320,18 @@ export interface AccountDetails {
         /**
          * Name of the quota. A quota for one tag is a `tag_quota`, whatever its owner is.
          */
-        reason: "account_quota" | "key_quota" | "member_quota" | "app_quota" | "tag_quota" | "organization_quota";
+        reason:
+          | "account_quota"
+          | "key_quota"
+          | "member_quota"
+          | "app_quota"
+          | "tag_quota"
+          | "organization_quota"
+          | "end_user_quota";
         /**
          * Owner of the quota. For a key it can also be a key that created it, for a login the member. The quota of an organization counts all of its accounts.
          */
-        owner: "account" | "key" | "member" | "app" | "organization";
+        owner: "account" | "key" | "member" | "app" | "organization" | "end_user";
         owner_id: string;
         /**
          * Unit of the amount. `usd` is counted by the prices of the models.
@@ -477,11 +485,18 @@ export interface AccountOverview {
     /**
      * Name of the quota. A quota for one tag is a `tag_quota`, whatever its owner is.
      */
-    reason: "account_quota" | "key_quota" | "member_quota" | "app_quota" | "tag_quota" | "organization_quota";
+    reason:
+      | "account_quota"
+      | "key_quota"
+      | "member_quota"
+      | "app_quota"
+      | "tag_quota"
+      | "organization_quota"
+      | "end_user_quota";
     /**
      * Owner of the quota. For a key it can also be a key that created it, for a login the member. The quota of an organization counts all of its accounts.
      */
-    owner: "account" | "key" | "member" | "app" | "organization";
+    owner: "account" | "key" | "member" | "app" | "organization" | "end_user";
     owner_id: string;
     /**
      * Unit of the amount. `usd` is counted by the prices of the models.
@@ -1012,11 +1027,18 @@ export interface ApiKeyDetails {
     /**
      * Name of the quota. A quota for one tag is a `tag_quota`, whatever its owner is.
      */
-    reason: "account_quota" | "key_quota" | "member_quota" | "app_quota" | "tag_quota" | "organization_quota";
+    reason:
+      | "account_quota"
+      | "key_quota"
+      | "member_quota"
+      | "app_quota"
+      | "tag_quota"
+      | "organization_quota"
+      | "end_user_quota";
     /**
      * Owner of the quota. For a key it can also be a key that created it, for a login the member. The quota of an organization counts all of its accounts.
      */
-    owner: "account" | "key" | "member" | "app" | "organization";
+    owner: "account" | "key" | "member" | "app" | "organization" | "end_user";
     owner_id: string;
     /**
      * Unit of the amount. `usd` is counted by the prices of the models.
@@ -1177,6 +1199,7 @@ export interface AuditEvent {
     | "credential.refused"
     | "account.created"
     | "account.updated"
+    | "account.end_users_changed"
     | "organization.created"
     | "organization.updated"
     | "organization.deleted"
@@ -1424,11 +1447,18 @@ export interface AuthorizationDetails {
     /**
      * Name of the quota. A quota for one tag is a `tag_quota`, whatever its owner is.
      */
-    reason: "account_quota" | "key_quota" | "member_quota" | "app_quota" | "tag_quota" | "organization_quota";
+    reason:
+      | "account_quota"
+      | "key_quota"
+      | "member_quota"
+      | "app_quota"
+      | "tag_quota"
+      | "organization_quota"
+      | "end_user_quota";
     /**
      * Owner of the quota. For a key it can also be a key that created it, for a login the member. The quota of an organization counts all of its accounts.
      */
-    owner: "account" | "key" | "member" | "app" | "organization";
+    owner: "account" | "key" | "member" | "app" | "organization" | "end_user";
     owner_id: string;
     /**
      * Unit of the amount. `usd` is counted by the prices of the models.
@@ -3081,6 +3111,94 @@ export interface EmbeddingList {
   };
   [k: string]: unknown;
 }
+export interface EndUserList {
+  object: "list";
+  /**
+   * Quotas of each end user without a budget of their own.
+   */
+  default_quotas:
+    | {
+        /**
+         * Unit of the amount. `usd` is counted by the prices of the models.
+         */
+        unit: "requests" | "tokens" | "usd";
+        /**
+         * Amount: a whole number of requests or tokens, or a number of USD.
+         */
+        amount: number;
+        /**
+         * Length of the window: a named span, or seconds.
+         */
+        per: ("hour" | "5h" | "day" | "week" | "month") | number;
+        /**
+         * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
+         */
+        window: "calendar" | "rolling";
+        /**
+         * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
+         *
+         * @minItems 1
+         * @maxItems 32
+         */
+        models?: string[];
+        /**
+         * Count only requests with this tag. Default: all requests.
+         */
+        tag?: string;
+        /**
+         * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+         */
+        hard_stop?: boolean;
+      }[]
+    | null;
+  /**
+   * End users with a budget of their own.
+   */
+  data: EndUser[];
+}
+export interface EndUser {
+  object: "end_user";
+  /**
+   * Id of the end user. An id that cannot be a tag is replaced by its hash.
+   */
+  id: string;
+  /**
+   * Quotas of this end user.
+   */
+  quotas: {
+    /**
+     * Unit of the amount. `usd` is counted by the prices of the models.
+     */
+    unit: "requests" | "tokens" | "usd";
+    /**
+     * Amount: a whole number of requests or tokens, or a number of USD.
+     */
+    amount: number;
+    /**
+     * Length of the window: a named span, or seconds.
+     */
+    per: ("hour" | "5h" | "day" | "week" | "month") | number;
+    /**
+     * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
+     */
+    window: "calendar" | "rolling";
+    /**
+     * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
+     *
+     * @minItems 1
+     * @maxItems 32
+     */
+    models?: string[];
+    /**
+     * Count only requests with this tag. Default: all requests.
+     */
+    tag?: string;
+    /**
+     * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+     */
+    hard_stop?: boolean;
+  }[];
+}
 export interface EndedBrowserSessions {
   object: "browser_session.deleted";
   /**
@@ -4583,11 +4701,18 @@ export interface MemberDetails {
     /**
      * Name of the quota. A quota for one tag is a `tag_quota`, whatever its owner is.
      */
-    reason: "account_quota" | "key_quota" | "member_quota" | "app_quota" | "tag_quota" | "organization_quota";
+    reason:
+      | "account_quota"
+      | "key_quota"
+      | "member_quota"
+      | "app_quota"
+      | "tag_quota"
+      | "organization_quota"
+      | "end_user_quota";
     /**
      * Owner of the quota. For a key it can also be a key that created it, for a login the member. The quota of an organization counts all of its accounts.
      */
-    owner: "account" | "key" | "member" | "app" | "organization";
+    owner: "account" | "key" | "member" | "app" | "organization" | "end_user";
     owner_id: string;
     /**
      * Unit of the amount. `usd` is counted by the prices of the models.
@@ -5594,11 +5719,18 @@ export interface OrganizationDetails {
         /**
          * Name of the quota. A quota for one tag is a `tag_quota`, whatever its owner is.
          */
-        reason: "account_quota" | "key_quota" | "member_quota" | "app_quota" | "tag_quota" | "organization_quota";
+        reason:
+          | "account_quota"
+          | "key_quota"
+          | "member_quota"
+          | "app_quota"
+          | "tag_quota"
+          | "organization_quota"
+          | "end_user_quota";
         /**
          * Owner of the quota. For a key it can also be a key that created it, for a login the member. The quota of an organization counts all of its accounts.
          */
-        owner: "account" | "key" | "member" | "app" | "organization";
+        owner: "account" | "key" | "member" | "app" | "organization" | "end_user";
         owner_id: string;
         /**
          * Unit of the amount. `usd` is counted by the prices of the models.
@@ -5801,6 +5933,7 @@ export interface Overview {
       | "app_quota"
       | "tag_quota"
       | "organization_quota"
+      | "end_user_quota"
       | "capacity";
     requests: number;
     /**
@@ -5986,6 +6119,7 @@ export interface OverviewOfAllAccounts {
       | "app_quota"
       | "tag_quota"
       | "organization_quota"
+      | "end_user_quota"
       | "capacity";
     requests: number;
     /**
@@ -6358,6 +6492,7 @@ export interface Refusal {
     | "app_quota"
     | "tag_quota"
     | "organization_quota"
+    | "end_user_quota"
     | "capacity";
   requests: number;
   /**

@@ -3,6 +3,11 @@ import { quotaReason, whomToAsk } from "./limit-refusal.ts";
 
 test.each([
   [{ owner: "account" }, "account_quota", "an operator of this server"],
+  [
+    { owner: "account", called: "end_user", filter: { tag: "user:a" } },
+    "end_user_quota",
+    "an owner or admin of the account",
+  ],
   [{ owner: "organization" }, "organization_quota", "an operator of this server"],
   [{ owner: "account", filter: { tag: "team:blue" } }, "tag_quota", "an operator of this server"],
   [{ owner: "account", filter: { models: ["m"] } }, "account_quota", "an operator of this server"],

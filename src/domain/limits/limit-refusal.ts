@@ -62,6 +62,7 @@ type Named = Pick<Quota, "owner" | "called" | "filter">;
 
 /** Returns the name by which errors, figures and pages refer to a quota. */
 export function quotaReason({ owner, called, filter }: Named): QuotaReason {
+  if (called === "end_user") return "end_user_quota";
   return filter?.tag === undefined ? `${called ?? owner}_quota` : "tag_quota";
 }
 
@@ -71,6 +72,7 @@ const raisers = {
   key: "the owner of the key",
   member: "an owner or admin of the account",
   app: "the person who allowed the app",
+  end_user: "an owner or admin of the account",
 } as const;
 
 /** Returns the people who can raise the quota. */
@@ -82,6 +84,7 @@ function nameOf({ owner, called, window, filter }: Quota): string {
   if (window === undefined) return `the monthly quota of the ${called ?? owner}`;
   const models = filter?.models === undefined ? "" : ` for ${listOf(filter.models)}`;
   const tag = filter?.tag === undefined ? "" : ` with the tag ${filter.tag}`;
+  if (called === "end_user") return `the quota of the end user${models}${tag} per ${spanText(window.per)}`;
   return `the quota of the ${called ?? owner}${models}${tag} per ${spanText(window.per)}`;
 }
 

@@ -19,8 +19,8 @@ export interface RateLimit {
 export interface Quota {
   id: string;
   owner: "key" | "account" | "organization";
-  /** Used in place of `owner` in error messages, if the owner is a member or an app. */
-  called?: "member" | "app" | undefined;
+  /** Used in place of `owner` in error messages, if the owner is a member or an app, or one end user of an account. */
+  called?: "member" | "app" | "end_user" | undefined;
   /** The key, account or organization whose usage counts, in `environment` only. */
   ownerId: string;
   environment: string;

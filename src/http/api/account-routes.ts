@@ -2,14 +2,17 @@
 
 import { z } from "zod";
 import { calendarMonthOf } from "../../base/calendar-month.ts";
+import { forbidden } from "../../base/errors.ts";
 import { usdOf } from "../../base/money.ts";
 import type { Tier, TierSource } from "../../domain/account.ts";
 import { environments } from "../../domain/api-key.ts";
+import { endUserTag } from "../../domain/end-users.ts";
 import { amounts, byWire } from "../../domain/limits/amounts.ts";
 import type { LimitState, LimitStore, Quota } from "../../domain/limits/limits.ts";
 import { priorities } from "../../domain/models/policies/priority.ts";
 import { type Principal, seesUsageOf } from "../../domain/principal.ts";
 import type { UsageTotals } from "../../domain/usage/usage.ts";
+import { withEndUsers } from "../../policy/end-user-limits.ts";
 import { monthUse, quotaUse } from "../../policy/quota-use.ts";
 import { shownAmount } from "../../wire/amounts.ts";
 import { unixSeconds } from "../../wire/parts.ts";
@@ -121,9 +124,19 @@ const limitsOfCaller = userEndpoint("GET", "/v1/limits", {
   summary: "Retrieve limits and quotas of the credential, with the remaining amounts",
   description:
     "Available to every credential that may use models, even without `usage:read`. This request counts against no limit. Quotas without a limit are omitted.",
+  query: z.object({
+    end_user: z.string().min(1).max(512).optional().meta({
+      description:
+        "the id of an end user; adds the quotas of this end user. Not for credentials that see only their own usage",
+    }),
+  }),
   response: { description: "The limits.", json: limitsShape },
-  async answer({ deps: { limits }, principal, origin }) {
-    const { quotas, windows = [] } = principal.limits;
+  async answer({ deps: { limits }, principal, query: { end_user: endUser }, origin }) {
+    if (endUser !== undefined && seesUsageOf(principal) !== null) {
+      throw forbidden("end_user: you see your own usage alone; leave it out.");
+    }
+    const limited = endUser === undefined ? principal.limits : withEndUsers(principal, [endUserTag(endUser)]);
+    const { quotas, windows = [] } = limited;
     const rate = await limits.peek(principal.limits);
     const used = [...(await monthUse(quotas, limits, origin.nowSeconds)), ...(await quotaUse(windows, limits))];
     return {

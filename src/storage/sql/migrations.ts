@@ -1141,4 +1141,8 @@ const migrations: readonly (readonly string[])[] = [
     `ALTER TABLE accounts ADD COLUMN organization_id TEXT`,
     `CREATE INDEX accounts_by_organization ON accounts (organization_id, id) WHERE organization_id IS NOT NULL`,
   ],
+  [
+    // The budgets of the users whom an account's requests name: JSON; null: none.
+    `ALTER TABLE accounts ADD COLUMN end_users TEXT`,
+  ],
 ];

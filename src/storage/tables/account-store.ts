@@ -1,6 +1,7 @@
 // Accounts, and the tiers that were added at run time, in the database.
 import type { Account, AccountChanges, AccountStore, Tier } from "../../domain/account.ts";
 import type { AuditEvent } from "../../domain/audit.ts";
+import type { EndUserBudgets } from "../../domain/end-users.ts";
 import { amounts, byName } from "../../domain/limits/amounts.ts";
 import type { Database } from "../sql/database.ts";
 import { available } from "../sql/outage.ts";
@@ -90,6 +91,21 @@ export class SqlAccountStore implements AccountStore {
       const row = accounts.part(updated, "name", "tier", "status", "overrides", "storeChats", "tools");
       await tx`UPDATE accounts SET ${tx(row)} WHERE id = ${id}`;
       return { result: updated, changed: true };
+    });
+  }
+
+  async changeEndUsers(
+    id: string,
+    change: (current: EndUserBudgets) => EndUserBudgets | undefined,
+    event: AuditEvent,
+  ): Promise<void> {
+    await changeCredentials(this.#db, event, async (tx) => {
+      const current = await readAccount(tx, id);
+      if (!current) return { result: undefined, changed: false };
+      const endUsers = change(current.endUsers ?? { default: null, named: {} });
+      if (Bun.deepEquals(endUsers, current.endUsers)) return { result: undefined, changed: false };
+      await tx`UPDATE accounts SET ${tx(accounts.part({ ...current, endUsers }, "endUsers"))} WHERE id = ${id}`;
+      return { result: undefined, changed: true };
     });
   }
 

@@ -1,7 +1,6 @@
 // Converts accounts and API keys between rows and records.
 import type { Account } from "../../domain/account.ts";
 import { accountAmounts, byName, keyAmounts } from "../../domain/limits/amounts.ts";
-import type { LimitRaise } from "../../domain/limits/limit-requests.ts";
 import type { Organization } from "../../domain/organization.ts";
 import type { App } from "../../domain/people/app.ts";
 import type { ApiKeyRecord, KeyChain } from "../../domain/principal.ts";
@@ -52,10 +51,11 @@ export const accounts = table<Omit<Account, "organization">>({
   tier: text,
   status: text,
   overrides: json,
-  raises: { write: (raises) => (raises?.length ? JSON.stringify(raises) : null), read: readRaises },
+  raises: { write: (raises) => (raises?.length ? JSON.stringify(raises) : null), read: fromJson },
   storeChats: flag,
   tools: json,
   createdAt: integer,
+  endUsers: { write: (budgets) => (budgets ? JSON.stringify(budgets) : null), read: fromJson },
   organizationId: { write: (id) => id ?? null, read: (id) => id ?? undefined },
 });
 
@@ -67,7 +67,8 @@ export const organizations = table<Organization>({
   createdAt: integer,
 });
 
-function readRaises(value: unknown): readonly LimitRaise[] | undefined {
+/** Reads JSON; null becomes undefined. */
+function fromJson(value: unknown): unknown {
   return typeof value === "string" ? JSON.parse(value) : undefined;
 }
 

@@ -56,6 +56,7 @@ const groups: Readonly<Record<string, Partial<Record<AuditAction, string>>>> = {
   Account: {
     "account.created": "Account created",
     "account.updated": "Account changed",
+    "account.end_users_changed": "Budget of end users changed",
     "organization.account_added": "Account added to an organization",
     "organization.account_removed": "Account removed from an organization",
   },

@@ -127,6 +127,12 @@ const phrases: Record<AuditAction, Phrase> = {
     did: `changed the account ${names.account(target)}`,
     more: changesOf(detail),
   }),
+  "account.end_users_changed": ({ detail }) => ({
+    did:
+      detail["end_user"] === "default"
+        ? "changed the default budget of end users"
+        : `changed the budget of the end user ${text(detail["end_user"])}`,
+  }),
   "organization.created": ({ target, detail }) => ({
     did: `created the organization ${text(detail["name"]) || target}`,
   }),

@@ -13,6 +13,7 @@ import { UsedQuotas } from "../../parts/quotas/used-quotas.tsx";
 import { QuotaMeters, RateMeters } from "../../parts/usage/account-meters.tsx";
 import { environmentNames } from "../../parts/words/environments.ts";
 import { SmallNote } from "../../parts/words/note.tsx";
+import { EndUsers } from "./end-users.tsx";
 import { Explanations } from "./explanations.tsx";
 import { RefusalHistory } from "./refusal-history.tsx";
 import { TierTable } from "./tier-table.tsx";
@@ -21,6 +22,7 @@ const liveMs = 5_000;
 const days = 7;
 
 export function LimitsPage() {
+  const { isManager } = useSession();
   const account = useRead<AccountOverview>("/v1/account", {}, { everyMs: liveMs });
   const tiers = useRead<TierOverviewList>("/v1/tiers");
   const refusals = useRefusals(days, 6 * liveMs);
@@ -71,6 +73,7 @@ export function LimitsPage() {
           ) : (
             <Skeleton height={160} />
           ))}
+        {hasRefusals && hasTiers && isManager && <EndUsers />}
         {hasRefusals && hasTiers && <Explanations />}
       </Stack>
     </Page>

@@ -1,4 +1,4 @@
-// A form for the quotas of a member or an app alone, with the usage of each.
+// A form for the quotas of a member, an app or an end user alone, with the usage of each.
 import { type ReactNode, useState } from "react";
 import { call } from "../../api/client.ts";
 import { useRead } from "../../api/queries.ts";
@@ -20,10 +20,17 @@ interface Bounded {
   quotas: QuotaRule[];
 }
 
+/** The default budget of end users has another name for its quotas. */
+type Body = Bounded | { default_quotas: QuotaRule[] | null };
+
 interface QuotaFormProps {
   /** The API path that reads the quotas, with `quotas_used`, and changes them. */
   path: string;
   quotas: readonly QuotaRule[];
+  /** Default: PATCH. */
+  method?: "PATCH" | "PUT";
+  /** The member of the request that has the quotas. Default: `quotas`. An empty list of `default_quotas` becomes null. */
+  member?: "quotas" | "default_quotas";
   /** A text about whose requests the quotas limit. */
   about: ReactNode;
   /** Paths whose answers a change makes stale. */
@@ -42,9 +49,10 @@ const kind = {
   serverProblem: quotasProblemOf,
 };
 
-export function QuotaForm({ path, quotas, about, stale, said, close }: QuotaFormProps) {
-  const { data } = useRead<{ quotas_used: UsedQuota[] }>(path, {}, { enabled: quotas.length > 0, everyMs: 10_000 });
-  const save = useNotifiedChange((body: Bounded) => call<Bounded>("PATCH", path, { body }), {
+export function QuotaForm(props: QuotaFormProps) {
+  const { path, quotas, method = "PATCH", member = "quotas", about, stale, said, close } = props;
+  const { data } = useRead<{ quotas_used?: UsedQuota[] }>(path, {}, { enabled: quotas.length > 0, everyMs: 10_000 });
+  const save = useNotifiedChange((body: Body) => call<unknown>(method, path, { body }), {
     stale,
     said: () => said,
     done: close,
@@ -55,7 +63,10 @@ export function QuotaForm({ path, quotas, about, stale, said, close }: QuotaForm
     <Form
       {...form}
       action="Save quotas"
-      submit={submit((wanted) => save.mutate({ quotas: rulesOf(wanted.quotas) }))}
+      submit={submit((wanted) => {
+        const rules = rulesOf(wanted.quotas);
+        save.mutate(member === "quotas" ? { quotas: rules } : { default_quotas: rules.length === 0 ? null : rules });
+      })}
       cancel={close}
     >
       <QuotaFields

@@ -39,6 +39,7 @@ const owners: Record<UsedQuota["owner"], string> = {
   member: ", your quota",
   app: ", app quota",
   organization: ", organization quota",
+  end_user: ", end user quota",
 };
 
 function ownerText({ owner }: UsedQuota): string {

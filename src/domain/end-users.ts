@@ -1,0 +1,40 @@
+// An end user is a user whom an account's requests name, and who is no member. The account can set budgets for them.
+import type { QuotaRule } from "./limits/quota-rules.ts";
+import { isTag } from "./usage/request-tags.ts";
+
+/** The budgets that an account sets for its end users. Rules have calendar windows and no tag. */
+export interface EndUserBudgets {
+  /** The budget of each end user without a budget of their own. Null means none. */
+  readonly default: readonly QuotaRule[] | null;
+  /** The budgets by tag, such as `user:alice`. */
+  readonly named: Readonly<Record<string, readonly QuotaRule[]>>;
+}
+
+/** Bounded, because the budgets are read with each credential of the account. */
+export const maxNamedEndUsers = 200;
+/** Each quota is checked with every request of the end user. */
+export const maxEndUserQuotas = 4;
+/** The tag of end users that are too many for a day. They share one budget. */
+export const otherEndUsers = "user:other";
+const prefix = "user:";
+
+/** Returns the tag under which the requests of an end user count. An id that cannot be a tag is replaced by its hash. */
+export function endUserTag(id: string): string {
+  const tag = prefix + id;
+  return isTag(tag) ? tag : `${prefix}sha256:${Bun.SHA256.hash(id, "hex")}`;
+}
+
+export function isEndUserTag(tag: string): boolean {
+  return tag.startsWith(prefix);
+}
+
+/** Returns the id of an end user as the API shows it. */
+export function endUserOf(tag: string): string {
+  return tag.slice(prefix.length);
+}
+
+/** Returns the rules that limit the end user with this tag; undefined if there are none. */
+export function budgetOf(budgets: EndUserBudgets, tag: string): readonly QuotaRule[] | undefined {
+  if (!isEndUserTag(tag)) return undefined;
+  return Object.hasOwn(budgets.named, tag) ? budgets.named[tag] : (budgets.default ?? undefined);
+}
