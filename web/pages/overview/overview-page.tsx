@@ -1,5 +1,5 @@
 // The page Overview: the account's figures now and over time, or first steps before the first request.
-import { Group, SegmentedControl, SimpleGrid, Stack, Switch, Text } from "@mantine/core";
+import { Group, NativeSelect, SegmentedControl, SimpleGrid, Stack, Switch, Text } from "@mantine/core";
 import { useState } from "react";
 import { credentialName } from "../../api/names.ts";
 import { useSession } from "../../api/session.tsx";
@@ -103,13 +103,24 @@ function Content({ overview, isAll, by, choose }: ContentProps) {
         <Text size="sm" id="charts-by">
           Charts by
         </Text>
-        <SegmentedControl
-          size="xs"
-          aria-labelledby="charts-by"
-          value={by}
-          onChange={choose}
-          data={(isAll ? bysOfAll : bys).map((value) => ({ value, label: titles[value] }))}
-        />
+        {isAll ? (
+          // Eight groups beside each other do not fit a phone.
+          <NativeSelect
+            size="xs"
+            aria-labelledby="charts-by"
+            value={by}
+            onChange={(event) => choose(event.currentTarget.value)}
+            data={bysOfAll.map((value) => ({ value, label: titles[value] }))}
+          />
+        ) : (
+          <SegmentedControl
+            size="xs"
+            aria-labelledby="charts-by"
+            value={by}
+            onChange={choose}
+            data={bys.map((value) => ({ value, label: titles[value] }))}
+          />
+        )}
       </Group>
       <Charts {...{ usage, names }} by={group_by ?? "all"} bucket={ranges[range].bucket} />
       <Throttled throttled={throttled} nameOf={nameOf} />

@@ -201,8 +201,8 @@ function Totals({ sum, mean, unpriced }: TotalsProps) {
     ["Tokens", count(sum.total_tokens), `${count(prompt)} prompt${cached}, ${count(completion)} completion`],
     spendOf(sum, unpriced),
     ["Errors", count(errors), requests === 0 ? "" : `${percent(errors / requests)} of requests`],
-    ["First token", meanText(sum.first_token_ms), percentileText(sum.percentiles?.first_token_ms) ?? ""],
-    ["Whole answer", medianText(sum), percentileText(sum.percentiles?.total_ms) ?? ""],
+    ["First token, mean", meanText(sum.first_token_ms), percentileText(sum.percentiles?.first_token_ms) ?? ""],
+    ["Whole answer, median", medianText(sum), percentileText(sum.percentiles?.total_ms) ?? ""],
   ];
   return (
     <SimpleGrid cols={{ base: 2, md: 3, xl: 6 }} spacing="xs">
@@ -223,7 +223,6 @@ function meanText(ms: number | null): string {
   return ms === null ? "–" : duration(ms);
 }
 
-/** The whole answer has no mean: the median stands in its place. */
 function medianText({ percentiles }: ReturnType<typeof sumOf>): string {
   return meanText(percentiles?.total_ms?.p50 ?? null);
 }
