@@ -16,6 +16,7 @@ import { hardeningPage, readTests } from "./hardening.ts";
 import { untriedLongLived } from "./house/owed.ts";
 import { longLivedPage } from "./long-lived.ts";
 import { surfaceFile, surfaceText } from "./surface/surface.ts";
+import { whoSeesPage } from "./who-sees.ts";
 
 const root = join(import.meta.dir, "..");
 const json = (value: unknown) => `${JSON.stringify(value, null, 2)}\n`;
@@ -27,6 +28,15 @@ const tests = readTests(root);
 const hardening = hardeningPage(readFileSync(join(root, "tests/hardening.md"), "utf8"), tests);
 const longLived = longLivedPage(longLivedKinds, tests, untriedLongLived);
 
+const surface = await surfaceText(root, routes);
+const linesOf = (title: string) =>
+  surface.split(`# ${title}\n`)[1]?.split("\n\n")[0]?.split("\n").filter(Boolean) ?? [];
+const whoSees = whoSeesPage({
+  routes,
+  pages: linesOf("pages of the dashboard"),
+  commands: [...new Set(linesOf("commands").map((line) => line.split(" ")[1] ?? ""))],
+});
+
 const files: Record<string, string> = {
   "docs/reference/openapi.json": json(document),
   "web/api/types.ts": await apiTypes(),
@@ -37,7 +47,8 @@ const files: Record<string, string> = {
   "docs/reference/errors.md": errorsPage(),
   "docs/reference/hardening.md": hardening.page,
   "docs/reference/long-lived.md": longLived.page,
-  [surfaceFile]: await surfaceText(root, routes),
+  "docs/reference/who-sees-what.md": whoSees.page,
+  [surfaceFile]: surface,
 };
 
 /** The table describes itself; its handlers, and so what they need, are never reached here. */
@@ -187,6 +198,7 @@ const unmarked = Object.keys(files).filter(
 const faults = [
   ...hardening.faults,
   ...longLived.faults,
+  ...whoSees.faults,
   ...unmarked.map((name) => `.gitattributes: has no line "${name} linguist-generated", by which reviews know it.`),
 ];
 for (const fault of faults) console.error(fault);
