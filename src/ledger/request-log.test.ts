@@ -288,12 +288,15 @@ onEachDatabase((databases) => {
 
     beforeAll(async () => {
       await only([]);
-      await db.unsafe(`
+      // Several statements, as each may only take some seconds.
+      for (let first = 0; first < 200_000; first += 40_000) {
+        await db.unsafe(`
       INSERT INTO usage_records (request_id, at, account_id, key_id, environment, operation, model, outcome,
         prompt_tokens, completion_tokens, estimated, duration_ms, nano_usd)
-      WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < 200000)
+      WITH RECURSIVE n (i) AS (SELECT ${first} UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ${first + 40_000})
       SELECT 'req_busy_' || substr('00000000', 1, 8 - length(CAST(i AS TEXT))) || CAST(i AS TEXT), ${january} + i * 10, 'acct_busy', 'key_busy', 'live', 'chat', 'm', 'completed',
         1, 1, 0, 1, 1 FROM n`);
+      }
       for (const [span, seconds] of Object.entries({ hour: 3_600, day })) {
         await db.unsafe(`
         INSERT INTO usage_rollups (account_id, environment, span, start, key_id, app_id, model, requests, prompt_tokens,

@@ -17,8 +17,10 @@ import { tagInText } from "../storage/tables/tags-text.ts";
 
 /** Maximum rows that one query scans, because SQLite blocks the thread that serves requests. */
 const rowsAtOnce = 4_000;
-/** Factor by which the rows of each further query of a page grow, if the first query scanned few. */
+/** Factor by which the rows of the next query of a page grow if a query found none. */
 const growth = 8;
+/** Factor of rows to scan for the wanted ones, as a few others lie between them. */
+const slack = 1.3;
 /** Maximum milliseconds of queries for one page. The query that exceeds them still counts. */
 const budgetMs = 40;
 const hourSeconds = 3_600;
@@ -84,7 +86,7 @@ export class SqlRequestLog implements RequestLog {
     const records: UsageRecord[] = [];
     const end = after ? Math.min(filter.end, after.requestId === "" ? after.at : after.at + 1) : filter.end;
     // If an index finds the matching requests, a page reads few others.
-    let slice = isIndexed(filter) ? Math.min(limit + 1, rowsAtOnce) : rowsAtOnce;
+    let slice = filter.accountId === null ? scanned(limit + 1, isIndexed(filter) ? 1 : growth) : rowsAtOnce;
     for await (const stretch of this.#stretches(filter, { from: filter.start, until: end }, reader)) {
       let { until } = stretch;
       while (until > stretch.from) {
@@ -97,7 +99,9 @@ export class SqlRequestLog implements RequestLog {
           return { records: page, next: positionOf(page.at(-1)) };
         }
         until = from;
-        slice = Math.min(slice * growth, rowsAtOnce);
+        if (filter.accountId === null) {
+          slice = scanned(limit + 1 - records.length, rows.length === 0 ? slice * growth : slice / rows.length);
+        }
         if (reader.exhausted) return { records, next: before(until, filter) };
       }
       if (reader.exhausted) return { records, next: before(stretch.from, filter) };
@@ -245,6 +249,11 @@ export class SqlRequestLog implements RequestLog {
       prompt_tokens, completion_tokens, estimated, nano_usd, capped, upstream, duration_ms, first_token_ms, queue_ms, trail,
       cached_tokens, cache_write_tokens, reasoning_tokens, details, tags`;
   }
+}
+
+/** Returns how many rows to scan for `wanted` ones if one of `perRow` matches. */
+function scanned(wanted: number, perRow: number): number {
+  return Math.min(Math.ceil(wanted * perRow * slack), rowsAtOnce);
 }
 
 /** Reports whether an index finds most of the matching records. */
