@@ -114,6 +114,11 @@ export const layers: Layers = {
     packages: ["@opentelemetry"],
     because: adapter,
   },
+  "src/exports": {
+    may: ["src/base", "src/domain"],
+    packages: ["node:crypto"],
+    because: "what leaves, and when, does not depend on where it is stored.",
+  },
   "src/mail": { may: ["src/base", "src/domain"], packages: ["nodemailer"], because: adapter },
   "src/processes": {
     may: ["src/base", "src/domain", "src/installation"],
@@ -373,6 +378,7 @@ export const layers: Layers = {
         "engines/llama",
         "engines/llama/gguf",
         "engines/memory",
+        "exports",
         "multipart",
         "features/*",
         "files",
@@ -568,6 +574,8 @@ export const housekeeping: readonly string[] = [
   "src/engines/llama/npm-command.ts",
   "src/engines/llama/worker/server.ts",
   "src/engines/memory/gpus.ts",
+  "src/exports/exporter.ts",
+  "src/exports/otlp-metrics.ts",
   "src/inference/models/upstream-health.ts",
   "src/inference/routing/load-reader.ts",
   "src/inference/routing/overdue.ts",

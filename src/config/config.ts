@@ -9,11 +9,15 @@ import { trimSlashes } from "../base/text/http-url.ts";
 import { findConfigFile, type OpenedFile, openFile } from "./config-file.ts";
 import { exposureProblems, exposureWarnings } from "./exposure.ts";
 import {
+  type AuditConfig,
+  auditConfig,
   type CacheConfig,
   type CommandConfig,
   cacheConfig,
   changedKeys,
   commandConfigs,
+  type ExportConfig,
+  exportConfig,
   type FilesConfig,
   filesConfig,
   type MemoryConfig,
@@ -40,9 +44,11 @@ import { type Flags, OptionReader, type SourceKind, variableWarnings } from "./s
 import { readTracing, type TracingConfig } from "./tracing.ts";
 
 export type {
+  AuditConfig,
   CacheConfig,
   CommandConfig,
   DeploymentConfig,
+  ExportConfig,
   FilesConfig,
   ModelConfig,
   ReloadableConfig,
@@ -102,6 +108,9 @@ export interface Config extends ReloadableConfig {
   readonly webhookNetworks: readonly string[];
   /** Undefined means no tracing. */
   readonly tracing: TracingConfig | undefined;
+  readonly audit: AuditConfig;
+  /** Undefined means that no records and metrics are sent. */
+  readonly export: ExportConfig | undefined;
   /** Undefined means that no mail is sent. */
   readonly mail: MailConfig | undefined;
   /** Undefined means no single sign-on. */
@@ -210,6 +219,8 @@ export async function loadConfig(inputs: ConfigInputs = {}): Promise<Config> {
     files: filesConfig(file.data, (path) => absolute(path, "file")),
     cache: cacheConfig(file.data),
     tracing: tracing.config,
+    audit: auditConfig(file.data),
+    export: exportConfig(file.data),
     ...reloadableConfig(file.data, warnings),
     file: {
       ...{ path: file.path, found: file.yaml !== undefined, startup: startupKeys(file.data) },

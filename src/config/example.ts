@@ -261,6 +261,30 @@ tracing:
   sample: 0.05                         # share of the requests that have no trace yet
   content: false                       # true: include prompts and answers
 
+# Audit events, requests (figures, never content) and metrics for receivers outside.
+export:
+  records: [audit, requests]           # default
+  otlp:
+    endpoint: http://127.0.0.1:4318    # /v1/logs and /v1/metrics are added
+    headers:
+      authorization: Bearer \${OTLP_TOKEN}
+    logs: true                         # default
+    metrics: true                      # default
+    metrics_seconds: 60
+  s3:                                  # JSON lines
+    endpoint: https://s3.example.com   # default: Amazon S3
+    bucket: headrace-audit
+    region: eu-central-1
+    access_key_id: \${S3_KEY_ID}
+    secret_access_key: \${S3_KEY}
+    prefix: headrace/
+    every_seconds: 60
+
+# The audit log. true: refuse what cannot be recorded, and changes while the export of audit events fails.
+audit:
+  required: false
+  max_lag_seconds: 300
+
 # Days to keep records; null: permanently.
 retention:
   requests_days: 400                   # single requests; usage totals are kept

@@ -2,6 +2,7 @@
 import type { LogLevel, RequestLogSettings } from "../base/log.ts";
 import { trimSlashes } from "../base/text/http-url.ts";
 import type { Tier } from "../domain/account.ts";
+import type { ExportedKind } from "../domain/exports.ts";
 import { quotaRuleOf } from "../domain/limits/quota-rules.ts";
 import type { ModelPolicies } from "../domain/models/policies/model-policies.ts";
 import { policiesFromWire } from "../domain/models/policies/policy-text.ts";
@@ -206,6 +207,32 @@ export function filesConfig({ files }: FileData, absolute: (path: string) => str
     directory: directory === undefined ? undefined : absolute(directory),
     s3: s3 && inCode(s3),
   };
+}
+
+/** The receivers of audit events, requests and metrics. */
+export interface ExportConfig {
+  readonly records: readonly ExportedKind[];
+  readonly otlp: InCode<NonNullable<FileExport["otlp"]>> | undefined;
+  readonly s3: InCode<NonNullable<FileExport["s3"]>> | undefined;
+}
+
+type FileExport = NonNullable<FileData["export"]>;
+
+export function exportConfig({ export: section }: FileData): ExportConfig | undefined {
+  if (!section?.otlp && !section?.s3) return undefined;
+  const { records, otlp, s3 } = section;
+  return {
+    records,
+    otlp: otlp && { ...inCode(otlp), endpoint: trimSlashes(otlp.endpoint) },
+    s3: s3 && inCode(s3),
+  };
+}
+
+/** Decides whether actions are refused that cannot be recorded in the audit log. */
+export type AuditConfig = InCode<FileData["audit"]>;
+
+export function auditConfig({ audit }: FileData): AuditConfig {
+  return inCode(audit);
 }
 
 export function cacheConfig({ cache }: FileData): CacheConfig {

@@ -62,6 +62,7 @@ import { type Option, options } from "./options.ts";
 import { price } from "./price-schema.ts";
 import { batches, files as storedFiles } from "./sections/batch-schema.ts";
 import { cache } from "./sections/cache-schema.ts";
+import { audit, exportSection, otlpHeaders } from "./sections/export-schema.ts";
 import { featureSchemas, reloadableFeatureKeys } from "./sections/feature-sections.ts";
 import { oauth } from "./sections/oauth-schema.ts";
 import { policies } from "./sections/policy-schema.ts";
@@ -530,18 +531,7 @@ const logs = field(
 const tracing = field(
   z.strictObject({
     endpoint: inFile(options.otlpEndpoint),
-    headers: field(
-      z.record(
-        z.string().regex(/^[\w-]{1,128}$/),
-        field(z.string().regex(/^[ -~]{1,4096}$/), {
-          doc: "A header.",
-          must: "a name of letters, digits and hyphens, with 1 to 4096 printable ASCII characters",
-          fix: "Check name and value for blanks, line breaks and other characters.",
-          quiet: true,
-        }),
-      ),
-      mapping(`Headers for the collector, such as a credential: \`\${NAME}\` takes it from a variable.`),
-    ).optional(),
+    headers: otlpHeaders().optional(),
     service_name: inFile(options.otelServiceName),
     sample: said("Share of requests to trace, among requests that do not belong to a trace yet.", share()).default(1),
     content: flag("Include shortened prompts and answers in traces.").default(false),
@@ -599,6 +589,8 @@ export const fileSchema = field(
     cors: cors.prefault({}),
     logs: logs.prefault({}),
     tracing: tracing.optional(),
+    audit: audit.prefault({}),
+    export: exportSection.optional(),
     mail: mail.optional(),
     sso: sso.optional(),
     oauth: oauth.prefault({}),

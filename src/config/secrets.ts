@@ -7,13 +7,14 @@ import { featureSecrets } from "./sections/feature-sections.ts";
  * reload.
  */
 export function configuredSecrets(config: Config, reloaded: ReloadableConfig = config): readonly string[] {
-  const { secretsHex, databaseUrl, redisUrl, mail, sso, tracing, files } = config;
+  const { secretsHex, databaseUrl, redisUrl, mail, sso, tracing, files, export: exported } = config;
   const values = [
     ...(secretsHex ?? []),
     ...[databaseUrl, redisUrl, mail?.url].flatMap((url) => passwordsOf(url)),
     sso?.clientSecret,
     files.s3?.secretAccessKey,
-    ...Object.values(tracing?.headers ?? {}),
+    exported?.s3?.secretAccessKey,
+    ...[tracing, exported?.otlp].flatMap((one) => Object.values(one?.headers ?? {})),
     ...[...config.upstreams, ...reloaded.upstreams].map(({ apiKey }) => apiKey),
     ...[config, reloaded].flatMap(featureSecrets),
   ];

@@ -15,7 +15,7 @@ import { processChecks } from "./process-checks.ts";
 import { publicUrlChecks } from "./public-url.ts";
 import { withoutSecrets } from "./redaction.ts";
 import { serverChecks } from "./server.ts";
-import { serviceChecks } from "./services.ts";
+import { exportChecks, serviceChecks } from "./services.ts";
 import { spoolChecks } from "./spool.ts";
 import type { Subject } from "./subject.ts";
 import { storedProbes, upstreamChecks, upstreamProbes } from "./upstreams.ts";
@@ -49,6 +49,6 @@ function groupsFor(subject: Subject): Group[] {
     { title: "Clocks", checks: clockChecks(subject, redis, upstreams) },
     { title: "Model servers", checks: [...upstreamChecks(subject, upstreams, stored), ...attemptChecks(subject)] },
     { title: "Built-in engine", checks: engineChecks(subject) },
-    { title: "Services", checks: serviceChecks(subject) },
+    { title: "Services", checks: [...serviceChecks(subject), ...exportChecks(subject)] },
   ];
 }

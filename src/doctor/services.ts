@@ -1,10 +1,12 @@
-// Checks the other services: the mail server and the single sign-on provider.
+// Checks the other services: the mail server, the single sign-on provider, and receivers of exported records.
 import { IdentityProvider } from "../accounts/identity-provider.ts";
 import { GatewayError } from "../base/errors.ts";
 import { trimSlashes } from "../base/text/http-url.ts";
+import { type ExportSinkState, shownLag } from "../domain/exports.ts";
 import { SmtpMailer } from "../mail/smtp-mailer.ts";
+import { SqlExportStore } from "../storage/tables/operations/export-store.ts";
 import { reasonOf } from "./examine.ts";
-import { type Check, type Finding, failure, ok } from "./finding.ts";
+import { type Check, type Finding, failure, ok, warning } from "./finding.ts";
 import type { Subject } from "./subject.ts";
 
 const answerMs = 4_000;
@@ -48,4 +50,43 @@ async function provider(sso: NonNullable<NonNullable<Subject["config"]>["sso"]>)
 function reasonIn(error: unknown, prefix: string): string {
   if (!(error instanceof GatewayError) || error.detail === undefined) return reasonOf(error);
   return error.detail.startsWith(prefix) ? error.detail.slice(prefix.length) : error.detail;
+}
+
+const receivers: Readonly<Record<string, string>> = { otlp: "collector", s3: "object store" };
+/** Seconds of lag from which an export needs attention. */
+const maxLagSeconds = 600;
+/** Seconds after which a process that exports would have renewed its lease. */
+const unusedSeconds = 120;
+
+export function exportChecks({ database, server }: Pick<Subject, "database" | "server">): Check[] {
+  const name = "export";
+  return [
+    {
+      name,
+      async run() {
+        const db = await database();
+        const states = db ? await new SqlExportStore(db).states() : [];
+        return states.map((state) => findingOf(state, server !== undefined, Date.now() / 1000));
+      },
+    },
+  ];
+}
+
+function findingOf(state: ExportSinkState, isRunning: boolean, nowSeconds: number): Finding {
+  const { name, waiting, lagSeconds, failingSince, error, seenAt } = state;
+  const title = `export to ${receivers[name] ?? name}`;
+  const lag = waiting === 0 ? "no record waits" : `${waiting} records wait, the oldest for ${shownLag(lagSeconds)}`;
+  if (failingSince !== null) {
+    const since = new Date(failingSince * 1000).toISOString();
+    const remedy = `Check the receiver, and \`export.${name}\` in headrace.yaml. The records stay in the database until it accepts them.`;
+    return failure(title, `fails since ${since} (${error}); ${lag}`, remedy);
+  }
+  if (isRunning && nowSeconds - seenAt > unusedSeconds) {
+    const remedy = `If it is wanted, configure \`export.${name}\` again. Otherwise its records are dropped a week after its last use.`;
+    return warning(title, `no replica exports to it; ${lag}`, remedy);
+  }
+  if (lagSeconds > maxLagSeconds) {
+    return warning(title, `is late: ${lag}`, "See the log for `export_failing` and `export_queue_not_read`.");
+  }
+  return ok(title, lag);
 }

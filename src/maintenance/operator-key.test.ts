@@ -41,7 +41,6 @@ afterEach(async () => {
 async function seal(secret: Uint8Array): Promise<void> {
   const signingKeys = new SigningKeys({
     store: new SqlSigningKeyStore(db),
-    audit: new SqlAuditLog(db),
     sealingKey: deriveKey(secret, "signing-key-seal-v1"),
     clock: { nowSeconds: () => nowSeconds, monotonicMs: () => 0 },
     log: { info() {}, warn() {}, error() {} },

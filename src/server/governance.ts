@@ -284,7 +284,6 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
 
   const signingKeys = new SigningKeys({
     store: new SqlSigningKeyStore(db),
-    audit,
     sealingKey: deriveKeys(secrets, "signing-key-seal-v1"),
     clock,
     log,

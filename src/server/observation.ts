@@ -3,7 +3,7 @@
 import { bufferedBytes } from "../base/bytes/buffered-bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import type { Config, SecretState, TracingConfig } from "../config/config.ts";
+import type { Config, SecretState } from "../config/config.ts";
 import type { ToolObserver } from "../domain/tools/tool-use.ts";
 import type { Observer } from "../domain/usage/observer.ts";
 import type { Tracer } from "../domain/usage/trace.ts";
@@ -14,7 +14,8 @@ import { type Database, dialectOf } from "../storage/sql/database.ts";
 import { fileOf } from "../storage/sql/database-file.ts";
 import { isSynced, requireSync } from "../storage/sql/durable-commits.ts";
 import type { ExportBounds } from "../tracing/export.ts";
-import type { Tracing, TracingOptions } from "../tracing/open-tracing.ts";
+import type { Tracing } from "../tracing/open-tracing.ts";
+import { type Exports, openExports } from "./exports/open-exports.ts";
 import type { Governance } from "./governance.ts";
 import { MemoryWatch } from "./memory-watch.ts";
 import type { ModelRouting } from "./model-routing.ts";
@@ -81,7 +82,7 @@ export interface Observation {
 }
 
 export async function openObservation(options: ObservationOptions): Promise<Observation> {
-  const { config, log, clock, version, startedAt, db, replicas, governance, people, opened } = options;
+  const { config, clock, version, startedAt, db, replicas, governance, people, opened } = options;
   const { budget, catalog, router, capacity, overflow, commands, sources, network, upstreams, healths } =
     options.routing;
   const memory = new MemoryWatch(bufferedBytes, clock);
@@ -117,22 +118,21 @@ export async function openObservation(options: ObservationOptions): Promise<Obse
     notices: options.notices,
     ofWorkers: options.ofWorkers,
     formSpace: options.formSpace,
+    exports: () => exports.sinks(),
   });
+  const exports = await exportsOf(options, async () => (await metrics.read("")).text);
   const readiness = () => readinessOf(checked);
   const health = opened.add(
     new SystemHealth({
       ...{ version, config, startedAt, db, replicas, upstreams, governance, capacity, readiness },
-      ...{ ofWorkers: options.ofWorkers, secrets: options.secrets },
+      ...{ ofWorkers: options.ofWorkers, secrets: options.secrets, exports },
       onDelay(delayMs) {
         metrics.loopDelayed(delayMs);
         memory.check();
       },
     }),
   );
-  const tracing =
-    config.tracing &&
-    (await loadTracing(config.tracing, { log, version, instanceId: replicas.id, bounds: options.spanBounds }));
-  if (tracing) opened.add(tracing);
+  const tracing = await loadTracing(options);
   return {
     observer: metrics.observer,
     toolObserver: metrics.tools,
@@ -149,11 +149,19 @@ export async function openObservation(options: ObservationOptions): Promise<Obse
   };
 }
 
+function exportsOf(options: ObservationOptions, readMetrics: () => Promise<string>): Promise<Exports> {
+  const { config, db, version, startedAt, replicas, governance, clock, log, opened } = options;
+  return openExports({
+    ...{ config: config.export, audit: config.audit, db, startedAt, readMetrics, clock, log, opened },
+    resource: { serviceName: config.tracing?.serviceName ?? "headrace", version, instanceId: replicas.id },
+    deletionClock: governance.deletionClock,
+  });
+}
+
 /** Loads tracing code only if traces are configured. */
-async function loadTracing(
-  config: TracingConfig,
-  more: Pick<TracingOptions, "log" | "version" | "instanceId" | "bounds">,
-): Promise<Tracing> {
+async function loadTracing(options: ObservationOptions): Promise<Tracing | undefined> {
+  const { config, log, version, replicas, spanBounds: bounds, opened } = options;
+  if (!config.tracing) return undefined;
   const { openTracing } = await import("../tracing/open-tracing.ts");
-  return openTracing({ ...config, ...more });
+  return opened.add(openTracing({ ...config.tracing, log, version, instanceId: replicas.id, bounds }));
 }

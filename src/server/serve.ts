@@ -324,7 +324,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     guardrailSettings: () => sources.config.guardrails,
     pulledModels: new PulledModels({
       store: opened.add(openPulledModels(config, options.hub ?? defaultHub, log)),
-      ...{ audit: governance.audit, catalog, log },
+      ...{ audit: governance.audit, isAuditRequired: config.audit.required, catalog, log },
       ...{ engine, elsewhere: filesElsewhere(config, routing.commands) },
     }),
     modelProcesses: new ModelProcesses({

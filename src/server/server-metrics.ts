@@ -7,6 +7,7 @@ import { type BatchFigures, lineEnds } from "../batches/batch-runner.ts";
 import type { Observer } from "../domain/usage/observer.ts";
 import type { Commands } from "../engines/commands/commands.ts";
 import type { MemoryBudget } from "../engines/memory/budget.ts";
+import type { SinkFigures } from "../exports/exporter.ts";
 import type { Readiness } from "../http/api/service-routes.ts";
 import type { Http1Server } from "../http1/server/server.ts";
 import type { Catalog } from "../inference/models/catalog.ts";
@@ -29,6 +30,7 @@ import { attemptEnds, type DeliveryFigures, deliveryWays } from "../notification
 import type { Notifications } from "../notifications/notifications.ts";
 import type { Replicas } from "../policy/records/replicas.ts";
 import type { EngineSources } from "./engine-sources.ts";
+import { writeExports } from "./exports/export-metrics.ts";
 import type { Governance } from "./governance.ts";
 import { writeModelProcesses } from "./model-process-metrics.ts";
 import type { People } from "./people.ts";
@@ -63,6 +65,7 @@ export interface ServerMetricsOptions {
   /** Returns the metrics of the workers as texts. Undefined without workers. */
   ofWorkers?: (() => Promise<readonly string[]>) | undefined;
   formSpace: Pick<SpoolSpace, "reservedBytes" | "maxBytes">;
+  exports(): readonly SinkFigures[];
   batches(): BatchFigures;
   shadows(): Iterable<ShadowCount>;
   /** Writes the metrics of features. */
@@ -133,6 +136,7 @@ export class ServerMetrics {
     this.#writeStores(out);
     this.#writeNotifications(out);
     writeBatches(out, this.#options.batches());
+    writeExports(out, this.#options.exports());
     writeShadows(out, this.#options.shadows());
     this.#options.features(out);
     const delay = "headrace_event_loop_delay_seconds";

@@ -10,6 +10,7 @@ import type { Replicas } from "../policy/records/replicas.ts";
 import { type Database, dialectOf } from "../storage/sql/database.ts";
 import { databaseSize } from "../storage/sql/database-size.ts";
 import { EventLoopDelay } from "./event-loop-delay.ts";
+import type { Exports } from "./exports/open-exports.ts";
 import type { Governance } from "./governance.ts";
 
 /** The time limit for reading sizes: the figures are needed during faults, so they do not wait for parts that hang. */
@@ -30,6 +31,7 @@ export interface SystemHealthOptions {
   ofWorkers?: (() => Promise<readonly string[]>) | undefined;
   /** Returns the states of the secrets that the configuration refers to. */
   secrets(): readonly SecretState[];
+  exports: Exports;
   /** Called with the event-loop delay ten times a second. */
   onDelay: (delayMs: number) => void;
 }
@@ -68,6 +70,7 @@ export class SystemHealth {
       external_secrets: this.#options.secrets().map(({ name, ageSeconds, failure = null }) => ({
         ...{ name, age_seconds: ageSeconds, failure },
       })),
+      exports: exportsToWire(this.#options.exports),
       memory: { rss_bytes: process.memoryUsage.rss() },
       event_loop: { mean_delay_ms: rounded(delay.meanMs), max_delay_ms: rounded(delay.maxMs) },
       database: {
@@ -111,6 +114,25 @@ export class SystemHealth {
   close(): void {
     this.#delay.close();
   }
+}
+
+function exportsToWire({ sinks, metrics }: Exports): SystemFigures["exports"] {
+  const ofMetrics = metrics();
+  return [
+    ...sinks().map(({ name, state }) => ({
+      ...{ receiver: name, records: true, waiting: state?.waiting ?? 0, lag_seconds: state?.lagSeconds ?? 0 },
+      ...{ last_sent_at: state?.sentAt ?? null, failing_since: state?.failingSince ?? null },
+      failure: state?.error ?? null,
+    })),
+    ...(ofMetrics
+      ? [
+          {
+            ...{ receiver: "otlp", records: false, waiting: 0, lag_seconds: 0, last_sent_at: ofMetrics.sentAt },
+            ...{ failing_since: ofMetrics.failingSince, failure: ofMetrics.error },
+          },
+        ]
+      : []),
+  ];
 }
 
 function rounded(ms: number): number {

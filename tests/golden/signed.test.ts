@@ -29,7 +29,7 @@ test("issues an access token with the committed claims, and accepts one of an ea
   const audit = { append: async () => {} };
   const store = { listSigningKeys: async () => [signingKey] } as unknown as SigningKeyStore;
   const log = { info() {}, warn() {}, error() {} };
-  const signingKeys = new SigningKeys({ store, audit, sealingKey, clock, log });
+  const signingKeys = new SigningKeys({ store, sealingKey, clock, log });
   await signingKeys.start();
   const issuer = () => "https://gateway.example";
   const tokens = new AccessTokens({ ...{ signingKeys, issuer, audience: () => `${issuer()}/v1` }, audit, clock });

@@ -99,7 +99,7 @@ export async function openCredentials() {
     const { store: signingStore, state: signingSwitch } = switchable(new SqlSigningKeyStore(db));
     const { store: audit, state: auditSwitch } = switchable(new SqlAuditLog(db));
     const shared = { clock, log, ...("clock" in options ? { clock: options.clock ?? clock } : {}) };
-    const signingKeys = new SigningKeys({ store: signingStore, audit, sealingKey, ...shared });
+    const signingKeys = new SigningKeys({ store: signingStore, sealingKey, ...shared });
     const tokens = new AccessTokens({ signingKeys, audit, issuer: () => issuer, audience: () => audience, ...shared });
     const activity = new KeyActivity({ keys, log });
     const refusals = new RefusalLog({ audit, ...shared });

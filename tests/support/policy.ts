@@ -24,7 +24,7 @@ export async function openPolicy({ db, keys, audit, clock }: PolicyParts) {
   const write = (event: string, fields?: LogFields) => void lines.push({ event, fields });
   const log: Log = { info: write, warn: write, error: write };
   const sealingKey = new Uint8Array(32).fill(9);
-  const signingKeys = new SigningKeys({ store: new SqlSigningKeyStore(db), audit, sealingKey, clock, log });
+  const signingKeys = new SigningKeys({ store: new SqlSigningKeyStore(db), sealingKey, clock, log });
   await signingKeys.start();
   const issuer = "https://headrace.example";
   const tokens = new AccessTokens({ signingKeys, audit, issuer: () => issuer, audience: () => `${issuer}/v1`, clock });

@@ -7608,6 +7608,39 @@ export interface System {
      */
     failure: string | null;
   }[];
+  /**
+   * State of the receivers of audit events, requests and metrics, a few seconds old.
+   */
+  exports: {
+    /**
+     * `otlp`: the collector. `s3`: the object store.
+     */
+    receiver: string;
+    /**
+     * True for audit events and requests, false for metrics of this process.
+     */
+    records: boolean;
+    /**
+     * Number of records that the receiver lacks.
+     */
+    waiting: number;
+    /**
+     * Seconds for which the oldest of them has waited.
+     */
+    lag_seconds: number;
+    /**
+     * Time of the last accepted message. null: none yet.
+     */
+    last_sent_at: number | null;
+    /**
+     * Time of the first failure since the last success. null: no failure.
+     */
+    failing_since: number | null;
+    /**
+     * The reason why the last attempt failed.
+     */
+    failure: string | null;
+  }[];
   memory: {
     /**
      * Resident memory of the gateway's process.

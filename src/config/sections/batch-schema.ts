@@ -14,40 +14,40 @@ const credential = (doc: string) =>
     quiet: true,
   });
 
-const s3 = field(
-  z.strictObject({
-    bucket: field(z.string().regex(/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/), {
-      doc: "The bucket.",
-      must: "the name of a bucket: 3 to 63 lower-case letters, digits, dots and hyphens",
-      fix: "Give the name as the store shows it.",
-    }),
-    endpoint: field(
-      z
-        .string()
-        .trim()
-        .refine((text) => parseHttpUrl(text) !== undefined),
-      {
-        doc: "URL of the store. Default: Amazon S3 in `region`.",
-        must: "a URL that begins with http:// or https:// and has no user, password, query or fragment",
-        fix: "Give a URL such as https://s3.example.com.",
-        quiet: true,
-      },
-    ).optional(),
-    region: field(z.string().max(64).regex(printablePattern), {
-      doc: "Region of the bucket, if the store has regions.",
-      must: "1 to 64 printable ASCII characters without spaces",
-      fix: "Give a region such as eu-central-1, or leave it out.",
-    }).optional(),
-    access_key_id: credential("Id of the access key."),
-    secret_access_key: credential("The access key."),
-    prefix: field(z.string().regex(/^[\w./-]{0,128}$/), {
-      doc: "Prefix of the names of objects, such as `headrace/`.",
-      must: "at most 128 letters, digits and . _ / -",
-      fix: "Write a prefix such as headrace/, or leave it out.",
-    }).default(""),
+/** A bucket and its credentials. */
+export const s3Settings = z.strictObject({
+  bucket: field(z.string().regex(/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/), {
+    doc: "The bucket.",
+    must: "the name of a bucket: 3 to 63 lower-case letters, digits, dots and hyphens",
+    fix: "Give the name as the store shows it.",
   }),
-  mapping("An object store with the S3 API, instead of a directory."),
-);
+  endpoint: field(
+    z
+      .string()
+      .trim()
+      .refine((text) => parseHttpUrl(text) !== undefined),
+    {
+      doc: "URL of the store. Default: Amazon S3 in `region`.",
+      must: "a URL that begins with http:// or https:// and has no user, password, query or fragment",
+      fix: "Give a URL such as https://s3.example.com.",
+      quiet: true,
+    },
+  ).optional(),
+  region: field(z.string().max(64).regex(printablePattern), {
+    doc: "Region of the bucket, if the store has regions.",
+    must: "1 to 64 printable ASCII characters without spaces",
+    fix: "Give a region such as eu-central-1, or leave it out.",
+  }).optional(),
+  access_key_id: credential("Id of the access key."),
+  secret_access_key: credential("The access key."),
+  prefix: field(z.string().regex(/^[\w./-]{0,128}$/), {
+    doc: "Prefix of the names of objects, such as `headrace/`.",
+    must: "at most 128 letters, digits and . _ / -",
+    fix: "Write a prefix such as headrace/, or leave it out.",
+  }).default(""),
+});
+
+const s3 = field(s3Settings, mapping("An object store with the S3 API, instead of a directory."));
 
 export const files = field(
   z.strictObject({

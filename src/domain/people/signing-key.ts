@@ -22,10 +22,14 @@ export interface SigningKeyStore {
   /** Lists keys that have not retired at this time, oldest first. */
   listSigningKeys(nowSeconds: number): Promise<SigningKey[]>;
   /**
-   * Adds the key and sets when its predecessor retires, in one transaction. Returns false if another process has added
-   * a key meanwhile.
+   * Adds the key and sets when its predecessor retires, in one transaction with the events. Returns false if another
+   * process has added a key meanwhile.
    */
-  addSigningKey(key: SigningKey, predecessor: { id: string; retiresAt: number } | undefined): Promise<boolean>;
+  addSigningKey(
+    key: SigningKey,
+    predecessor: { id: string; retiresAt: number } | undefined,
+    events: readonly AuditEvent[],
+  ): Promise<boolean>;
   /**
    * Adds the key and retires all others that are valid at `at`, in one transaction with the event. All processes then
    * reload the keys. Returns the ids of the retired keys.

@@ -26,17 +26,19 @@ interface Setup {
   append?: () => Promise<void>;
   inUse?: number;
   memory?: ModelMemory;
+  isAuditRequired?: boolean;
 }
 
 function setup(
   remove: PulledModelStore["remove"],
-  { append, inUse = 0, memory = { total: 0, free: 0, evictable: 0, pinned: 0 } }: Setup = {},
+  { append, inUse = 0, memory = { total: 0, free: 0, evictable: 0, pinned: 0 }, isAuditRequired = false }: Setup = {},
 ) {
   const events: AuditEvent[] = [];
   const received: [event: string, fields: LogFields | undefined][] = [];
   let refreshed = 0;
   const models = new PulledModels({
     store: { ...neverPulls, list: async () => [{ ...model, memory: need }], remove },
+    isAuditRequired,
     audit: { append: append ?? (async (all) => void events.push(...all)) },
     catalog: {
       refreshSource: async () => {
@@ -59,6 +61,20 @@ function setup(
     );
   return { models, events, received, error, refreshed: () => refreshed };
 }
+
+test("deletes nothing if the audit is required and cannot be written", async () => {
+  let removals = 0;
+  const remove = async () => {
+    removals++;
+    return { ...model, bytes: 5 };
+  };
+  const append = () => Promise.reject(new GatewayError("service_unavailable", "The database cannot be used."));
+  expect(await setup(remove, { append, isAuditRequired: true }).error()).toMatchObject({ code: "service_unavailable" });
+  expect(removals).toBe(0);
+  const { models, events } = setup(remove, { isAuditRequired: true });
+  await models.remove(operator, "m", false, origin);
+  expect([removals, events.map(({ action }) => action)]).toEqual([1, ["pulled_model.deleted"]]);
+});
 
 test("audits a deleted model with the bytes freed", async () => {
   const { models, events } = setup(async () => ({ ...model, bytes: 5 }));

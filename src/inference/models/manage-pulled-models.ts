@@ -24,6 +24,8 @@ import type { Catalog } from "./catalog.ts";
 export interface PulledModelsOptions {
   store: PulledModelStore;
   audit: Pick<AuditLog, "append">;
+  /** True if an action is refused that cannot be recorded. It is then recorded before it is done. */
+  isAuditRequired: boolean;
   catalog: Pick<Catalog, "refreshSource">;
   engine: PulledModelEngine;
   /** Model processes, other than the built-in engine, that use the files of pulled models. */
@@ -85,9 +87,15 @@ export class PulledModels {
   /** Resolves when the pull has begun. The model is available when the pull has ended. */
   async pull(principal: Principal, source: string, name: string | undefined, origin: Origin): Promise<FittedOffer> {
     requireOperator(principal);
-    const offer = await this.#options.store.pull(source, name, () => void this.#refresh());
-    const about = aboutInstallation(offer.id, { bytes: offer.bytes, source });
-    await this.#record(offer.id, auditEvent("pulled_model.requested", principal, origin, about));
+    const { store, isAuditRequired } = this.#options;
+    const record = ({ id, bytes }: PullOffer) =>
+      this.#record(
+        id,
+        auditEvent("pulled_model.requested", principal, origin, aboutInstallation(id, { bytes, source })),
+      );
+    if (isAuditRequired) await record(await store.offer(source, name));
+    const offer = await store.pull(source, name, () => void this.#refresh());
+    if (!isAuditRequired) await record(offer);
     return this.#fitted(offer);
   }
 
@@ -119,14 +127,16 @@ export class PulledModels {
    */
   async remove(principal: Principal, id: string, force: boolean, origin: Origin): Promise<PulledModel> {
     requireOperator(principal);
-    const { store, elsewhere } = this.#options;
+    const { store, elsewhere, isAuditRequired } = this.#options;
     const drafting = elsewhere.filter(({ draft }) => draft === id);
     const inUse = drafting.reduce((sum, other) => sum + useBy(other).inUse, this.#useOf(id).inUse);
     if (inUse > 0 && !force) throw stillUsed(id, inUse);
+    const record = (detail: AuditEvent["detail"]) =>
+      this.#record(id, auditEvent("pulled_model.deleted", principal, origin, aboutInstallation(id, detail)));
+    if (isAuditRequired && (await store.list()).some((model) => model.id === id)) await record({});
     const removed = await store.remove(id);
     if (!removed) throw unknownModel(id);
-    const about = aboutInstallation(id, deletionDetail(removed));
-    await this.#record(id, auditEvent("pulled_model.deleted", principal, origin, about));
+    if (!isAuditRequired) await record(deletionDetail(removed));
     await this.#refresh();
     // The disk keeps deleted files as long as a server runs with them.
     for (const { model, draft, process } of elsewhere) if (model === id || draft === id) process.unload();
@@ -134,9 +144,13 @@ export class PulledModels {
     return removed;
   }
 
-  /** Recorded after the action, because no transaction covers both: a failed action must not appear as done. */
+  /**
+   * Recorded after the action, because no transaction covers both: a failed action must not appear as done. If the audit
+   * is required, recorded before the action, which a failure prevents.
+   */
   async #record(id: string, event: AuditEvent): Promise<void> {
-    const { audit, log } = this.#options;
+    const { audit, log, isAuditRequired } = this.#options;
+    if (isAuditRequired) return audit.append([event]);
     const by = "id" in event.actor ? event.actor.id : event.actor.type;
     await audit.append([event]).catch((error) => {
       log.error("pulled_model_not_audited", { model: id, by, detail: String(error) });

@@ -2,7 +2,7 @@
 // time.
 import { GatewayError } from "../../base/errors.ts";
 import type { UsageRecord } from "../../domain/usage/usage.ts";
-import { adding, type Database } from "../../storage/sql/database.ts";
+import { adding, type Database, databaseSeconds } from "../../storage/sql/database.ts";
 import { readInstallation } from "../../storage/sql/installation.ts";
 import { requestsKeptFrom, usageAgeLock } from "../../storage/tables/retention-store.ts";
 import { tagsText } from "../../storage/tables/tags-text.ts";
@@ -56,7 +56,8 @@ export class PostgresUsageWriter implements UsageWriter {
       // Lock first: a concurrent deletion of old records then either waits, or has already stored its age limit.
       await tx`SELECT pg_advisory_xact_lock_shared(${usageAgeLock})`;
       const known: { name: string; value: string }[] = await tx`
-        SELECT name, value FROM installation WHERE name IN (${requestsKeptFrom}, 'id')`;
+        SELECT name, value FROM installation WHERE name IN (${requestsKeptFrom}, 'id')
+        UNION ALL SELECT 'exports', name FROM export_sinks WHERE requests = 1`;
       const textOf = (name: string) => known.find((row) => row.name === name)?.value;
       // Usage must not go into another installation's database, because the spool deletes it afterwards.
       if (this.#installation !== undefined && textOf("id") !== this.#installation) throw replacedError();
@@ -74,6 +75,14 @@ export class PostgresUsageWriter implements UsageWriter {
       const { rows: ofAll, byTag } = rollUp(fresh);
       await addSums(tx, "usage_rollups", rollupColumns, ofAll);
       if (byTag.length > 0) await addSums(tx, "usage_tag_rollups", tagRollupColumns, byTag);
+      if (textOf("exports") !== undefined) {
+        const ids = added.map((row) => row.request_id);
+        await tx`
+          INSERT INTO export_queue (record_id, kind, queued_at)
+          SELECT value, 'requests', ${databaseSeconds(tx)}
+          FROM json_array_elements_text(CAST(CAST(${JSON.stringify(ids)} AS TEXT) AS JSON))
+          ON CONFLICT (record_id) DO NOTHING`;
+      }
       // These come last, because all processes wait for each other's locks on them.
       await addSums(tx, "usage_totals", totalsColumns, totalsOf(fresh));
       return { added: added.length, tooOld };

@@ -170,7 +170,16 @@ class SqliteUsageWriter implements UsageWriter {
         .statement("UPDATE usage_records SET details = ? WHERE request_id = ?")
         .run([details, usage.requestIds[row] ?? ""]);
     }
+    this.#queueForExport(usage);
     return usage.length;
+  }
+
+  #queueForExport({ requestIds, length }: UsageColumns): void {
+    if (this.#db.statement("SELECT 1 FROM export_sinks WHERE requests = 1 LIMIT 1").get() === null) return;
+    const queue = this.#db.statement(
+      "INSERT INTO export_queue (record_id, kind, queued_at) VALUES (?, 'requests', CAST(strftime('%s', 'now') AS INTEGER))",
+    );
+    for (let row = 0; row < length; row++) queue.run([requestIds[row] ?? ""]);
   }
 
   #addRecords(usage: UsageColumns, kind: UsageKind, rows: readonly number[]): void {

@@ -227,8 +227,8 @@ describe("an unavailable store of signing keys", () => {
 test("replaces a key sealed with another secret at once, and still verifies its signatures", async () => {
   await all.signingKeys.start();
   const { id } = await all.signingKeys.signer();
-  const { audit, signingStore: store, clock, log } = all;
-  const other = new SigningKeys({ store, audit, sealingKey: new Uint8Array(32).fill(1), clock, log });
+  const { signingStore: store, clock, log } = all;
+  const other = new SigningKeys({ store, sealingKey: new Uint8Array(32).fill(1), clock, log });
   await other.start();
   other.close();
   expect((await other.signer()).id).not.toBe(id);

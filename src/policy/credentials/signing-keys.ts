@@ -3,7 +3,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
-import type { AuditActor, AuditLog } from "../../domain/audit.ts";
+import type { AuditActor } from "../../domain/audit.ts";
 import type { Keys } from "../../domain/key-ring.ts";
 import type { SigningKey, SigningKeyStore } from "../../domain/people/signing-key.ts";
 import type { Principal } from "../../domain/principal.ts";
@@ -12,7 +12,6 @@ import { seal, unseal } from "./sealing.ts";
 
 export interface SigningKeysOptions {
   store: SigningKeyStore;
-  audit: Pick<AuditLog, "append">;
   /** Keys of 32 bytes. */
   sealingKey: Keys;
   clock: Clock;
@@ -301,11 +300,6 @@ export class SigningKeys {
     const key = await this.#newKey(activeAt);
     const { id } = key;
     const retiring = predecessor && { id: predecessor.record.id, retiresAt: activeAt + maxTokenSeconds + slackSeconds };
-    const added = await store.addSigningKey(key, retiring).catch((error) => {
-      throw unavailable(`signing_keys: ${String(error)}`, error);
-    });
-    await this.#reload();
-    if (!added) return;
     const events = [
       auditEvent("signing_key.created", by, origin, { accountId: null, targetId: id, detail: { active_at: activeAt } }),
     ];
@@ -313,9 +307,10 @@ export class SigningKeys {
       const detail = { retires_at: retiring.retiresAt };
       events.push(auditEvent("signing_key.retired", by, origin, { accountId: null, targetId: retiring.id, detail }));
     }
-    await this.#options.audit.append(events).catch((error) => {
-      this.#options.log.error("signing_key_not_audited", { key: id, detail: String(error) });
+    await store.addSigningKey(key, retiring, events).catch((error) => {
+      throw error instanceof GatewayError ? error : unavailable(`signing_keys: ${String(error)}`, error);
     });
+    await this.#reload();
   }
 }
 

@@ -52,6 +52,16 @@ export class S3Objects implements ObjectStore {
     }
   }
 
+  /** Stores an object as a whole, in place of one with this name. */
+  async put(name: string, bytes: Uint8Array, type: string): Promise<void> {
+    try {
+      await this.#client.write(this.#prefix + name, bytes, { type, retry: 0 });
+      if ((await this.#client.stat(this.#prefix + name)).size !== bytes.byteLength) throw otherLength();
+    } catch (error) {
+      throw unusable(error);
+    }
+  }
+
   async delete(name: string): Promise<void> {
     try {
       await this.#client.delete(this.#prefix + name);

@@ -1145,4 +1145,37 @@ const migrations: readonly (readonly string[])[] = [
     // The budgets of the users whom an account's requests name: JSON; null: none.
     `ALTER TABLE accounts ADD COLUMN end_users TEXT`,
   ],
+  [
+    // The receivers of exported audit events and requests. `sent_seq`: the receiver has all records up to this sequence
+    // number. `batch_end`: the last record of the batch that is being sent; null: none. `max_audit_lag`:
+    // seconds of failures after which changes are refused; null: never.
+    `CREATE TABLE export_sinks (
+      name TEXT PRIMARY KEY,
+      audit INTEGER NOT NULL,
+      requests INTEGER NOT NULL,
+      sent_seq BIGINT NOT NULL,
+      batch_end BIGINT,
+      sent_at BIGINT,
+      seen_at BIGINT NOT NULL,
+      failing_since BIGINT,
+      error TEXT,
+      max_audit_lag BIGINT
+    )`,
+    // Records that a receiver lacks. `seq`: their number in the order of the export; null until a process assigns it.
+    `CREATE TABLE export_queue (
+      record_id TEXT PRIMARY KEY,
+      kind TEXT NOT NULL,
+      queued_at BIGINT NOT NULL,
+      seq BIGINT
+    ) WITHOUT ROWID`,
+    `CREATE UNIQUE INDEX export_queue_by_seq ON export_queue (seq) WHERE seq IS NOT NULL`,
+    `CREATE INDEX export_queue_unnumbered ON export_queue (record_id) WHERE seq IS NULL`,
+    // A table of at most one row: the last sequence number, and the process that exports until the end of its lease.
+    `CREATE TABLE export_lease (
+      id INTEGER PRIMARY KEY,
+      seq BIGINT NOT NULL,
+      holder TEXT,
+      held_until BIGINT NOT NULL
+    )`,
+  ],
 ];

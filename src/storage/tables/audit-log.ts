@@ -3,6 +3,7 @@ import type { AuditActor, AuditEvent, AuditFilter, AuditLog } from "../../domain
 import type { Database } from "../sql/database.ts";
 import { added, available } from "../sql/outage.ts";
 import { integer, json, table, text } from "../sql/table.ts";
+import { queueEvents } from "./operations/export-queue.ts";
 
 type Entry = Omit<AuditEvent, "actor" | "actorStatus"> & { actorType: AuditActor["type"]; actorId: string | null };
 
@@ -48,7 +49,13 @@ export class SqlAuditLog implements AuditLog {
     await added(this.#db, async (tx) => {
       for (let start = 0; start < events.length; start += maxBatch) {
         const rows = events.slice(start, start + maxBatch).map(toRow);
-        await tx`INSERT INTO audit_log ${tx(rows)} ON CONFLICT (id) DO NOTHING`;
+        const appended: { id: string }[] = await tx`
+          INSERT INTO audit_log ${tx(rows)} ON CONFLICT (id) DO NOTHING RETURNING id`;
+        const added = new Set(appended.map(({ id }) => id));
+        await queueEvents(
+          tx,
+          events.filter(({ id }) => added.has(id)),
+        );
       }
     });
   }
@@ -64,6 +71,13 @@ export class SqlAuditLog implements AuditLog {
       before = next;
       await new Promise(setImmediate);
     }
+  }
+
+  /** Returns the events with these ids, in any order. */
+  async find(ids: readonly string[]): Promise<AuditEvent[]> {
+    if (ids.length === 0) return [];
+    const found = entries.all(this.#db`SELECT * FROM audit_log WHERE id IN ${this.#db([...ids])}`);
+    return (await available(found)).map(eventOf);
   }
 
   async lastScannedId(filter: AuditFilter, after: string | undefined): Promise<string | undefined> {
@@ -119,6 +133,7 @@ function isSought({ targetId, accountId, action, start, end }: AuditFilter): boo
 /** Adds an event. Call it in the transaction of the change that the event describes. */
 export async function insertAuditEvent(tx: Database, event: AuditEvent): Promise<void> {
   await tx`INSERT INTO audit_log ${tx(toRow(event))}`;
+  await queueEvents(tx, [event]);
 }
 
 function toRow({ actor, ...event }: AuditEvent) {

@@ -12,7 +12,16 @@ export interface Swept {
 
 export interface ExpirySweepOptions {
   /** The log's name for the content. */
-  what: "chat" | "tool_content" | "approved_call" | "response" | "notice" | "file" | "batch" | "idempotent_request";
+  what:
+    | "chat"
+    | "tool_content"
+    | "approved_call"
+    | "response"
+    | "notice"
+    | "file"
+    | "batch"
+    | "idempotent_request"
+    | "export";
   store: {
     /**
      * Deletes up to `limit` rows and returns their number. If some rows may have to stay, returns a `Swept` instead.

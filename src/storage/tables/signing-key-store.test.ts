@@ -23,8 +23,8 @@ onEachDatabase((databases) => {
 
   test("reads back signing keys as stored, oldest first, without retired ones", async () => {
     const [store, other] = stores as [SqlSigningKeyStore, SqlSigningKeyStore];
-    expect(await store.addSigningKey(key("b", 10), undefined)).toBe(true);
-    expect(await store.addSigningKey(key("a", 20), { id: "b", retiresAt: 100 })).toBe(true);
+    expect(await store.addSigningKey(key("b", 10), undefined, [])).toBe(true);
+    expect(await store.addSigningKey(key("a", 20), { id: "b", retiresAt: 100 }, [])).toBe(true);
     expect(await other.listSigningKeys(99)).toEqual([{ ...key("b", 10), retiresAt: 100 }, key("a", 20)]);
     expect(await other.listSigningKeys(100)).toEqual([key("a", 20)]);
   });
@@ -36,7 +36,7 @@ onEachDatabase((databases) => {
     const [key, predecessor, atMs] = JSON.parse(process.argv.at(-1));
     const store = new SqlSigningKeyStore(await ${opened.openingCode});
     while (Date.now() < atMs) {}
-    console.log(await store.addSigningKey(key, predecessor ?? undefined));
+    console.log(await store.addSigningKey(key, predecessor ?? undefined, []));
     process.exit();`;
     const argument = JSON.stringify([key, predecessor ?? null, atMs]);
     const child = Bun.spawn([process.execPath, "-e", script, argument], { stdout: "pipe", stderr: "inherit" });
@@ -57,7 +57,7 @@ onEachDatabase((databases) => {
 
   test("adds no successor to a missing signing key", async () => {
     const [store] = stores as [SqlSigningKeyStore];
-    expect(await store.addSigningKey(key("b", 20), { id: "a", retiresAt: 100 })).toBe(false);
+    expect(await store.addSigningKey(key("b", 20), { id: "a", retiresAt: 100 }, [])).toBe(false);
     expect(await store.listSigningKeys(0)).toEqual([]);
   });
 });

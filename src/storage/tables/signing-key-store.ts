@@ -28,7 +28,11 @@ export class SqlSigningKeyStore implements SigningKeyStore {
       SELECT * FROM signing_keys WHERE retires_at IS NULL OR retires_at > ${nowSeconds} ORDER BY created_at, id`);
   }
 
-  async addSigningKey(key: SigningKey, predecessor: { id: string; retiresAt: number } | undefined): Promise<boolean> {
+  async addSigningKey(
+    key: SigningKey,
+    predecessor: { id: string; retiresAt: number } | undefined,
+    events: readonly AuditEvent[],
+  ): Promise<boolean> {
     return await writing(this.#db, async (tx) => {
       if (predecessor) {
         // If several processes rotate at once, only one finds the predecessor without a successor.
@@ -41,6 +45,7 @@ export class SqlSigningKeyStore implements SigningKeyStore {
         if (newest.length > 0) return false;
       }
       await tx`INSERT INTO signing_keys ${tx(signingKeys.row(key))}`;
+      for (const event of events) await insertAuditEvent(tx, event);
       return true;
     });
   }

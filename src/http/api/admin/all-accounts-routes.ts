@@ -199,9 +199,7 @@ const retrieve = endpoint("GET", "/v1/admin/requests/:id", {
       await deps.audit.append([auditEvent("request.viewed", principal, origin, about)]);
     }
     return {
-      ...ofAnyToWire(request),
-      usage_details: detailsToWire(request, true),
-      trail: publicTrail(trailToWire(request, true)),
+      ...requestOfAnyToWire(request),
       chat: null,
       tool_content: null,
       names: await namesOf([request], deps),
@@ -278,6 +276,15 @@ function ofAnyToWire(request: PastRequest): z.infer<typeof requestOfAny> {
     ...(isNamed ? {} : { model: null, error_message: null }),
     account: accountId,
     environment,
+  };
+}
+
+/** Returns a request with its attempts, without any content. */
+export function requestOfAnyToWire(request: PastRequest) {
+  return {
+    ...ofAnyToWire(request),
+    usage_details: detailsToWire(request, true),
+    trail: publicTrail(trailToWire(request, true)),
   };
 }
 

@@ -98,6 +98,21 @@ const systemShape = z
         }),
       )
       .describe("Secrets in files and in Vault that the configuration refers to, without their values."),
+    exports: z
+      .array(
+        z.object({
+          receiver: z.string().describe("`otlp`: the collector. `s3`: the object store."),
+          records: z.boolean().describe("True for audit events and requests, false for metrics of this process."),
+          waiting: z.int().min(0).describe("Number of records that the receiver lacks."),
+          lag_seconds: z.int().min(0).describe("Seconds for which the oldest of them has waited."),
+          last_sent_at: unixSeconds.nullable().describe("Time of the last accepted message. null: none yet."),
+          failing_since: unixSeconds
+            .nullable()
+            .describe("Time of the first failure since the last success. null: no failure."),
+          failure: z.string().nullable().describe("The reason why the last attempt failed."),
+        }),
+      )
+      .describe("State of the receivers of audit events, requests and metrics, a few seconds old."),
     memory: z.object({ rss_bytes: bytes.describe("Resident memory of the gateway's process.") }),
     event_loop: z
       .object({ mean_delay_ms: milliseconds, max_delay_ms: milliseconds })

@@ -87,7 +87,7 @@ export async function eventsPage(
   return downTo === undefined || page.has_more ? page : { ...page, last_id: downTo, has_more: true };
 }
 
-function eventToWire(event: AuditEvent): z.infer<typeof eventShape> {
+export function eventToWire(event: AuditEvent): z.infer<typeof eventShape> {
   return {
     object: "audit_event",
     id: event.id,

@@ -1,0 +1,104 @@
+// Posts OTLP over HTTP with JSON, and makes the log records of audit events and requests.
+import type { ExportedRecord } from "../domain/exports.ts";
+import { ExportFault, type ExportSink } from "./exporter.ts";
+
+export interface OtlpTarget {
+  /** The URL of the signal, such as `https://collector.example.com/v1/logs`. */
+  url: string;
+  /** Secrets. */
+  headers: Readonly<Record<string, string>>;
+}
+
+/** The process or installation that sends, as OpenTelemetry names it. */
+export interface OtlpResource {
+  serviceName: string;
+  version: string;
+  instanceId: string;
+}
+
+const maxAnswerBytes = 65_536;
+
+/** Posts a message and returns the answer. Rejects with an `ExportFault` that has no content of either. */
+export async function postOtlp({ url, headers }: OtlpTarget, message: unknown, signal: AbortSignal): Promise<unknown> {
+  let response: Response;
+  try {
+    response = await fetch(url, {
+      method: "POST",
+      headers: { ...headers, "content-type": "application/json" },
+      body: JSON.stringify(message),
+      redirect: "manual",
+      signal,
+    });
+  } catch (error) {
+    const { code, name } = error as { code?: unknown; name?: unknown };
+    throw new ExportFault(`no connection (${String(code ?? name)})`);
+  }
+  if (response.status !== 200) {
+    await response.body?.cancel();
+    throw new ExportFault(`HTTP ${response.status}`, Number(response.headers.get("retry-after") ?? 0) || 0);
+  }
+  return jsonIn(response);
+}
+
+/** Returns the JSON of an answer. Undefined if the answer is empty, too long or no JSON. */
+async function jsonIn({ body }: Response): Promise<unknown> {
+  const bytes: Uint8Array[] = [];
+  let length = 0;
+  for await (const piece of (body ?? []) as AsyncIterable<Uint8Array>) {
+    length += piece.byteLength;
+    if (length > maxAnswerBytes) return undefined;
+    bytes.push(piece);
+  }
+  try {
+    return JSON.parse(Buffer.concat(bytes).toString("utf8"));
+  } catch {
+    return undefined;
+  }
+}
+
+export function resourceOf({ serviceName, version, instanceId }: OtlpResource) {
+  const attributes = { "service.name": serviceName, "service.version": version, "service.instance.id": instanceId };
+  return { attributes: attributesOf(attributes) };
+}
+
+export function attributesOf(values: Readonly<Record<string, string>>) {
+  return Object.entries(values).map(([key, value]) => ({ key, value: { stringValue: value } }));
+}
+
+/** Batches are small, because serializing one delays all requests. */
+const maxRecords = 250;
+
+/** Returns the receiver of log records. `lineOf` returns the JSON of a record. */
+export function otlpLogSink(
+  target: OtlpTarget,
+  resource: OtlpResource,
+  lineOf: (record: ExportedRecord) => string,
+): ExportSink {
+  return {
+    name: "otlp",
+    limit: maxRecords,
+    waitSeconds: 0,
+    async send(records, signal) {
+      const logRecords = records.map((record) => logRecordOf(record, lineOf(record)));
+      const scopeLogs = [{ scope: { name: "headrace", version: resource.version }, logRecords }];
+      const answer = await postOtlp(target, { resourceLogs: [{ resource: resourceOf(resource), scopeLogs }] }, signal);
+      // The protocol forbids to repeat records that a partial success rejects.
+      const { partialSuccess } = (answer ?? {}) as { partialSuccess?: { rejectedLogRecords?: unknown } };
+      return Math.min(records.length, Number(partialSuccess?.rejectedLogRecords ?? 0) || 0);
+    },
+  };
+}
+
+function logRecordOf({ seq, id, kind, record }: ExportedRecord, line: string) {
+  return {
+    timeUnixNano: `${record?.at ?? 0}000000000`,
+    severityNumber: 9,
+    severityText: "INFO",
+    eventName: kind === "audit" ? "headrace.audit" : "headrace.request",
+    body: { stringValue: line },
+    attributes: [
+      ...attributesOf({ "log.record.uid": id }),
+      { key: "headrace.export.sequence", value: { intValue: String(seq) } },
+    ],
+  };
+}
