@@ -243,6 +243,8 @@ export interface KeyStore {
    */
   findChainByDigest(digest: string, ...older: string[]): Promise<KeyChain | undefined>;
   findChainById(id: string): Promise<KeyChain | undefined>;
+  /** Returns the keys with these ids, in any order and without the keys and people above them. */
+  findKeys(ids: readonly string[]): Promise<ApiKeyRecord[]>;
   /**
    * Returns the oldest API key of an environment that neither a key nor a person created and that is no operator's. If
    * that key was rotated, returns its successor.

@@ -1,6 +1,6 @@
 // `headrace apply`, `diff` and `export` against real servers: files make a server what they say, and again nothing.
 import { Database } from "bun:sqlite";
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { afterEach, beforeEach, expect, spyOn, test } from "bun:test";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -162,6 +162,9 @@ test("prunes only objects of its own set of files, suspends their accounts and r
   const own = file(tier.replace("silver", "bronze"), "bronze.yaml");
   const pruned = await run("apply", "-f", own, "--managed-by", "shop", "--prune", "--yes");
   expect([pruned.code, pruned.stderr]).toEqual([0, ""]);
+  expect(pruned.stdout).toContain(
+    '- suspend account web-shop\n    tier: "gold" → "free"\n    status: "active" → "suspended"\n',
+  );
   const left = JSON.parse((await run("export", "--json")).stdout);
   expect(left.map(({ kind, name }: { kind: string; name: string }) => `${kind}/${name}`)).toEqual([
     ...["tier/bronze", "tier/silver", "account/first", "account/web-shop", "upstream/by-hand"],
@@ -266,7 +269,7 @@ test("keeps a key managed while its replacement is interrupted", async () => {
   keys.updateKey = () => Promise.reject(new Error("killed"));
   expect((await run("apply", "-f", path, "--yes", "--replace-lost")).code).toBe(1);
   keys.updateKey = update;
-  expect(await keyMark()).toEqual(before);
+  expect(await keyMark()).toMatchObject({ targetId: before?.targetId, managedBy: before?.managedBy });
   expect((await run("apply", "-f", path, "--yes", "--replace-lost")).stdout).toContain("~ replace key ci");
   const chain = await keys.findChainById(before?.targetId ?? "");
   expect(chain?.keys[0].revoked).toBe(true);
@@ -370,3 +373,52 @@ test("changes nothing if the server changed since the plan", async () => {
   const late = await run.admin("/apply", { ...body, expect: digest });
   expect([late.status, late.body.error.message]).toEqual([400, expect.stringContaining("changed since this plan")]);
 });
+
+test("reads no other kinds for one document, and the keys of several documents in one query", async () => {
+  const second =
+    "\n---\n{ kind: key, name: cd, spec: { account: web-shop, environment: dev, name: CD }, secret_to: secrets/cd }";
+  const path = file(everything + second);
+  await run("apply", "-f", path, "--yes");
+  const { accounts, keys, declaredMarks } = server.governance;
+  const made = (await declaredMarks.list()).filter(({ kind }) => kind === "key").map(({ targetId }) => targetId);
+  expect(made).toHaveLength(2);
+  using listAccounts = spyOn(accounts, "listAccounts");
+  using findKeys = spyOn(keys, "findKeys");
+  using findChainById = spyOn(keys, "findChainById");
+  const tier = { managed_by: "headrace", spec: { requests_per_minute: 7, tokens_per_minute: null } };
+  expect((await run.admin("/documents/tier/gold", tier, "PUT")).status).toBe(200);
+  expect([listAccounts.mock.calls, findKeys.mock.calls]).toEqual([[], []]);
+
+  expect((await run.admin("/documents/key/ci")).status).toBe(200);
+  expect(findKeys.mock.calls).toEqual([[[made[1] ?? ""]]]);
+  expect((await run("diff", "-f", file(everything + second))).code).toBe(2);
+  expect(findKeys.mock.calls.slice(1)).toEqual([[made]]);
+  expect(findChainById.mock.calls.filter(([id]) => made.includes(id))).toEqual([]);
+});
+
+for (const [method, nth] of [
+  ["DELETE", 2],
+  ["PUT", 1],
+] as const) {
+  test(`leaves an object to the manager that adopted it during a ${method} without a manager`, async () => {
+    const { accounts } = server.governance;
+    const spec = { requests_per_minute: 9, tokens_per_minute: null };
+    await run.admin("/tiers/gold", spec, "PUT");
+    let reads = 0;
+    const listTiers = accounts.listTiers.bind(accounts);
+    accounts.listTiers = async () => {
+      const tiers = await listTiers();
+      reads += 1;
+      if (reads === nth) {
+        const documents = [{ kind: "tier", name: "gold", spec }];
+        expect((await run.admin("/apply", { managed_by: "other", documents })).status).toBe(200);
+      }
+      return tiers;
+    };
+    const body = method === "PUT" ? { spec: { ...spec, requests_per_minute: 1 } } : undefined;
+    const late = await run.admin("/documents/tier/gold", body, method);
+    accounts.listTiers = listTiers;
+    expect([late.status, late.body.error?.message]).toEqual([503, expect.stringContaining("Another request changes")]);
+    expect((await run.admin("/documents/tier/gold")).body).toMatchObject({ managed_by: "other", spec });
+  });
+}

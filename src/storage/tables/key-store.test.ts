@@ -131,6 +131,14 @@ onEachDatabase((databases) => {
       expect(await keys.findChainByDigest("d-key_3")).toBeUndefined();
     });
 
+    test("finds many keys by their ids, and none for ids that no key has", async () => {
+      const all = [await add({ id: "key_1" }), await add({ id: "key_2", parentId: "key_1" })];
+      const missing = Array.from({ length: 1_200 }, (_, index) => `key_none_${index}`);
+      const found = await keys.findKeys(["key_2", ...missing, "key_1"]);
+      expect(found.toSorted((one, other) => one.id.localeCompare(other.id))).toEqual(all);
+      expect(await keys.findKeys([])).toEqual([]);
+    });
+
     test("stores a key without scopes", async () => {
       await add({ scopes: [] });
       expect((await read("key_1"))?.scopes).toEqual([]);

@@ -21,6 +21,7 @@ import { apiKeys, readChain, readKey } from "./credential-rows.ts";
 import { raiseRevision, readRevision } from "./revisions.ts";
 
 const touchAtOnce = 200;
+const findAtOnce = 500;
 
 export class SqlKeyStore implements KeyStore {
   readonly #db: Database;
@@ -40,6 +41,15 @@ export class SqlKeyStore implements KeyStore {
 
   findChainById(id: string): Promise<KeyChain | undefined> {
     return available(readChain(this.#lookups, { id }));
+  }
+
+  async findKeys(ids: readonly string[]): Promise<ApiKeyRecord[]> {
+    const found: ApiKeyRecord[] = [];
+    for (let start = 0; start < ids.length; start += findAtOnce) {
+      const part = ids.slice(start, start + findAtOnce);
+      found.push(...(await available(apiKeys.all(this.#db`SELECT * FROM api_keys WHERE id IN ${this.#db(part)}`))));
+    }
+    return found;
   }
 
   firstKey(environment: Environment): Promise<ApiKeyRecord | undefined> {

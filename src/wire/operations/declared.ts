@@ -79,7 +79,10 @@ export type ApplyRequest = z.infer<typeof applyRequest>;
 const change = z
   .object({
     field: z.string().describe("Path of the member in `spec`, such as `price.input`."),
-    before: z.unknown().optional().describe("Value now. Missing if the member has its default value."),
+    before: z
+      .unknown()
+      .optional()
+      .describe("Value now. Missing if the member has its default value, except where an account is suspended."),
     after: z.unknown().optional().describe("Value in the document. Missing if the member gets its default value."),
     secret: z.boolean().describe("True if the values are secrets, which are not shown."),
   })
@@ -88,7 +91,7 @@ const change = z
 const action = z
   .enum(["create", "replace", "adopt", "update", "suspend", "delete", "none"])
   .describe(
-    "`adopt`: the object exists without a manager; its settings become those of the document. `suspend`: an account without a document, as accounts are not deleted. `replace`: the object is deleted and created again, because its secret was lost.",
+    "`adopt`: the object exists without a manager; its settings become those of the document. `suspend`: an account without a document is suspended and gets the tier `free`, as accounts are not deleted. `replace`: the object is deleted and created again, because its secret was lost.",
   );
 
 const plannedShape = z.object({ kind, name, action, changes: z.array(change) }).meta({ id: "PlannedDocument" });

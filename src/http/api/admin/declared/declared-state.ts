@@ -49,18 +49,24 @@ interface Known {
 interface Step extends Planned {
   mark: DeclaredMark | undefined;
   id: string;
-  /** Removes the object that a new one replaces. */
-  removeOld?(): Promise<void>;
+  /** The object that a new one replaces. */
+  old?: { id: string; remove(): Promise<void> };
   /** Resolves with the secret of a new object. */
   run(how: Applying): Promise<string | undefined>;
 }
 
 type Caller = Pick<Applying, "principal" | "origin">;
 
+interface Context extends Applying {
+  accounts: Map<string, string>;
+  /** All marks. They are read before the objects: a mark without an object is an unfinished creation. */
+  marks: readonly DeclaredMark[];
+}
+
 /** Returns all objects as documents. */
 export async function documentsOf(deps: DeclaredDeps, caller: Caller): Promise<DocumentWire[]> {
   const documents: DocumentWire[] = [];
-  const how = await applyingOf(deps, caller, []);
+  const how = await contextOf(deps, caller, declaredKinds);
   for (const kind of declaredKinds) {
     const known = await knownOf(deps, kind, how);
     for (const current of known.objects.values()) {
@@ -90,8 +96,7 @@ async function documentOf(
 /** Plans the application of the documents, and applies them unless only the plan is wanted. */
 export async function applyDocuments(deps: DeclaredDeps, caller: Caller, request: ApplyRequest) {
   const { managed_by: managedBy, documents, prune = false, plan = false, expect, lost = [] } = request;
-  const how = await applyingOf(deps, caller, documents);
-  const steps = await planned(deps, how, { managedBy, documents, prune, lost });
+  const { how, steps } = await planned(deps, caller, { managedBy, documents, prune, lost });
   const data = steps.map(({ kind, name, action, changes }): Planned => ({ kind, name, action, changes }));
   const digest = createHash("sha256").update(JSON.stringify(data)).digest("hex").slice(0, 32);
   if (expect !== undefined && expect !== digest) {
@@ -109,9 +114,8 @@ export async function applyDocument(
   document: GivenDocument,
   managedBy: string | undefined,
 ): Promise<DocumentWire & { secret?: string }> {
-  const how = await applyingOf(deps, caller, [document]);
   const wanted = { managedBy: managedBy ?? null, documents: [document], prune: false, lost: [] };
-  const steps = await planned(deps, how, wanted);
+  const { how, steps } = await planned(deps, caller, wanted);
   const secrets = await run(deps, how, managedBy ?? null, steps);
   const [secret] = secrets.values();
   return { ...(await requireDocument(deps, caller, document)), ...(secret === undefined ? {} : { secret }) };
@@ -122,17 +126,26 @@ function secretOf(secrets: ReadonlyMap<Step, string>, step: Step): { secret?: st
   return secret === undefined ? {} : { secret };
 }
 
-async function applyingOf(
+/** Kinds whose documents name accounts. */
+const referringKinds: ReadonlySet<DeclaredKind> = new Set(["mcp_server", "key"]);
+
+/** Reads the marks, and the accounts if one of the kinds refers to them. */
+async function contextOf(
   deps: DeclaredDeps,
   caller: Caller,
-  documents: readonly GivenDocument[],
-): Promise<Applying & { accounts: Map<string, string> }> {
-  const { objects, names } = await knownOf(deps, "account", { ...caller, accounts: new Map() });
-  return {
+  kinds: readonly DeclaredKind[],
+  documents: readonly GivenDocument[] = [],
+): Promise<Context> {
+  const how: Context = {
     ...caller,
     planned: (kind) => documents.filter((one) => one.kind === kind).map(({ name }) => name),
-    accounts: new Map([...objects.keys()].map((id) => [names.get(id) ?? id, id])),
+    accounts: new Map(),
+    marks: await deps.declaredMarks.list(),
   };
+  if (!kinds.some((kind) => referringKinds.has(kind))) return how;
+  const { objects, names } = await knownOf(deps, "account", how);
+  for (const id of objects.keys()) how.accounts.set(names.get(id) ?? id, id);
+  return how;
 }
 
 export async function requireDocument(
@@ -140,8 +153,8 @@ export async function requireDocument(
   caller: Caller,
   { kind, name }: Pick<GivenDocument, "kind" | "name">,
 ): Promise<DocumentWire> {
-  const how = await applyingOf(deps, caller, []);
-  const known = await knownOf(deps, kind, how);
+  const how = await contextOf(deps, caller, [kind]);
+  const known = await knownOf(deps, kind, how, [name]);
   const current = known.objects.get(idOf(known, name));
   const found = current && (await documentOf(deps, kind, current, known, how));
   if (found?.name === name) return found;
@@ -157,8 +170,8 @@ export async function removeDocument(
 ): Promise<void> {
   const { kind, name, managed_by: manager } = await requireDocument(deps, caller, document);
   if (manager !== null && manager !== managedBy) throw foreign(kind, name, manager);
-  const how = await applyingOf(deps, caller, []);
-  const step = removal(deps, kind, name, await knownOf(deps, kind, how));
+  const how = await contextOf(deps, caller, [kind]);
+  const step = removal(deps, kind, name, await knownOf(deps, kind, how, [name]));
   await run(deps, how, managedBy ?? null, [step]);
 }
 
@@ -172,13 +185,15 @@ interface Wanted {
 
 async function planned(
   deps: DeclaredDeps,
-  how: Applying & { accounts: Map<string, string> },
+  caller: Caller,
   { managedBy, documents, prune, lost }: Wanted,
-): Promise<Step[]> {
+): Promise<{ how: Context; steps: Step[] }> {
   const steps: Step[] = [];
   const removals: Step[] = [];
-  for (const kind of declaredKinds) {
-    const known = await knownOf(deps, kind, how);
+  const kinds = declaredKinds.filter((kind) => prune || documents.some((one) => one.kind === kind));
+  const how = await contextOf(deps, caller, kinds, documents);
+  for (const kind of kinds) {
+    const known = await knownOf(deps, kind, how, prune ? undefined : how.planned(kind));
     const wanted = new Set<string>();
     for (const [index, document] of documents.entries()) {
       if (document.kind !== kind) continue;
@@ -198,7 +213,7 @@ async function planned(
       if (managerOf(known, name) === managedBy && !wanted.has(name)) removals.unshift(removal(deps, kind, name, known));
     }
   }
-  return [...steps, ...removals];
+  return { how, steps: [...steps, ...removals] };
 }
 
 async function stepOf(
@@ -248,7 +263,7 @@ async function stepOf(
   const newId = isNew && it.idPrefix !== undefined ? `${it.idPrefix}${Bun.randomUUIDv7()}` : id;
   return {
     ...{ kind, name, action, changes, mark, id: newId },
-    ...(isReplaced ? { removeOld: () => it.remove(id, how) } : {}),
+    ...(isReplaced ? { old: { id, remove: () => it.remove(id, how) } } : {}),
     async run() {
       if (isReplaced || !current) return it.create(newId, spec, how);
       if (changes.length > 0) await it.change(newId, settings, spec, how);
@@ -267,8 +282,11 @@ function removal(deps: DeclaredDeps, kind: DeclaredKind, name: string, known: Kn
   const mark = known.marks.get(name);
   const id = idOf(known, name);
   const current = known.objects.get(id);
+  const { suspension } = it;
+  const settings = Object.entries(current?.settings ?? {}).filter(([member]) => member in (suspension ?? {}));
+  const changes = suspension && current ? changesOf(Object.fromEntries(settings), suspension) : [];
   return {
-    ...{ kind, name, action: it.isSuspended ? "suspend" : "delete", changes: [], mark, id },
+    ...{ kind, name, action: suspension ? "suspend" : "delete", changes, mark, id },
     async run(how) {
       if (current) await it.remove(id, how);
       return undefined;
@@ -277,9 +295,10 @@ function removal(deps: DeclaredDeps, kind: DeclaredKind, name: string, known: Kn
 }
 
 /**
- * Runs the steps, the objects of one kind side by side. The mark is stored before its object is created and removed
- * after it is deleted, so that a run that was cut off can be repeated. An object that is replaced keeps its mark until
- * it is deleted, so that it is never without one.
+ * Runs the steps, the objects of one kind side by side. Each step first stores the mark, which fails if another request
+ * changed the mark since the plan. So no step changes or deletes an object that another manager has adopted. The mark
+ * is removed after its object is deleted, so that a run that was cut off can be repeated. An object that is replaced
+ * keeps its mark until it is deleted, so that it is never without one.
  */
 async function run(
   deps: DeclaredDeps,
@@ -294,19 +313,22 @@ async function run(
   const turns = new Turns(sideBySide, Number.POSITIVE_INFINITY);
   const store = async (mark: DeclaredMark, before: DeclaredMark | undefined) => {
     if (!(await deps.declaredMarks.put(mark, before, by))) throw overtaken(mark.name);
+    return mark;
   };
   const runStep = async (step: Step) => {
-    const { kind, name, action, mark, id } = step;
-    const changedAt = origin.nowSeconds;
-    await step.removeOld?.();
-    if (action === "create" || action === "replace" || action === "adopt") {
-      await store({ kind, name, targetId: id, managedBy: managedBy ?? mark?.managedBy ?? null, changedAt }, mark);
+    const { kind, name, action, mark, id, old } = step;
+    if (action === "none") return;
+    const changed = { kind, name, managedBy, changedAt: origin.nowSeconds };
+    let claimed = await store({ ...changed, targetId: old?.id ?? id }, mark);
+    if (old) {
+      await old.remove();
+      claimed = await store({ ...changed, targetId: id }, claimed);
     }
     const secret = await step.run(how);
     if (secret !== undefined) secrets.set(step, secret);
-    if (action === "delete" && mark) await deps.declaredMarks.remove(mark, by);
-    if (action === "suspend" && mark) await store({ ...mark, managedBy: null, changedAt }, mark);
-    if (action !== "none") done[action] = [...(done[action] ?? []), `${kind}/${name}`];
+    if (action === "delete") await deps.declaredMarks.remove(claimed, by);
+    if (action === "suspend") await store({ ...claimed, managedBy: null }, claimed);
+    done[action] = [...(done[action] ?? []), `${kind}/${name}`];
   };
   try {
     for (const group of Map.groupBy(steps, (step) => `${step.kind} ${isRemoval(step)}`).values()) {
@@ -341,17 +363,19 @@ async function record(
   await audit.append([auditEvent("documents.applied", principal, origin, aboutInstallation(managedBy, detail))]);
 }
 
+/** `wanted`: the external names of the objects that are needed. Missing for all objects. */
 async function knownOf(
   deps: DeclaredDeps,
   kind: DeclaredKind,
-  { origin, accounts }: Pick<Applying, "principal" | "origin" | "accounts">,
+  { origin, accounts, marks: allMarks }: Pick<Context, "origin" | "accounts" | "marks">,
+  wanted?: readonly string[],
 ): Promise<Known> {
   const it = kindOf(deps, kind);
-  // Marks are read first: a mark without an object is an unfinished creation, an object without its mark would be new.
-  const stored = (await deps.declaredMarks.list()).filter((mark) => mark.kind === kind);
+  const stored = allMarks.filter((mark) => mark.kind === kind);
+  const needed = wanted && new Set(wanted);
   const accountNames = new Map([...accounts].map(([name, id]) => [id, name]));
   const read = await it.read({
-    markedIds: stored.map(({ targetId }) => targetId),
+    markedIds: stored.filter(({ name }) => needed?.has(name) ?? true).map(({ targetId }) => targetId),
     accountName: (id) => accountNames.get(id) ?? id,
     nowSeconds: origin.nowSeconds,
   });

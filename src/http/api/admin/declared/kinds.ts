@@ -3,7 +3,7 @@ import { fieldError, forbidden, GatewayError } from "../../../../base/errors.ts"
 import { shown } from "../../../../base/text/shown.ts";
 import type { Account, AccountStore } from "../../../../domain/account.ts";
 import type { DeclaredKind } from "../../../../domain/declared.ts";
-import { type ApiKeyRecord, keyStatus, type Principal } from "../../../../domain/principal.ts";
+import { type ApiKeyRecord, type KeyStore, keyStatus, type Principal } from "../../../../domain/principal.ts";
 import type { McpServer } from "../../../../domain/tools/mcp-server.ts";
 import type { ManagedModels } from "../../../../inference/models/manage-models.ts";
 import type { Upstreams } from "../../../../inference/models/manage-upstreams.ts";
@@ -80,9 +80,9 @@ export interface Kind<Spec> {
   secrets?(spec: Spec): Settings;
   /** True if the object has a secret of its own, which is shown at its creation alone. */
   hasSecret?: true;
-  /** True if a removed document suspends the object instead of deleting it. The object keeps its external name. */
-  isSuspended?: true;
-  /** Returns the objects of this kind. Of keys, it returns only those with marked ids. */
+  /** The settings of an object that is suspended instead of deleted. The object keeps its external name. */
+  suspension?: Settings;
+  /** Returns the objects of this kind. Of keys, it returns only those with these ids. */
   read(how: Reading): Promise<readonly Current[]>;
   /** Returns all settings that the document stands for, in the form of `Current`. Throws if the document is wrong. */
   complete(name: string, spec: Spec, how: Applying): Settings | Promise<Settings>;
@@ -107,7 +107,7 @@ export interface KindDeps
     Webhooks,
     "list" | "settings" | "routingKey" | "require" | "create" | "update" | "rotateSecret" | "delete"
   >;
-  keys: AdminKeyDeps["keys"];
+  keys: AdminKeyDeps["keys"] & Pick<KeyStore, "findKeys">;
   pepper: AdminKeyDeps["pepper"];
 }
 
@@ -132,6 +132,9 @@ function tier(deps: KindDeps): Kind<SpecOf<"tier">> {
   };
 }
 
+/** A pruned account leaves its tier, which may be pruned too. */
+const suspension = { status: "suspended", tier: defaultTierName } as const;
+
 function account(deps: KindDeps): Kind<SpecOf<"account">> {
   const { accounts, tiers } = deps;
   return {
@@ -139,7 +142,7 @@ function account(deps: KindDeps): Kind<SpecOf<"account">> {
     required: ["name"],
     // A scheduled run must not resume an account that an operator suspended at night.
     kept: ["status"],
-    isSuspended: true,
+    suspension,
     read: async () => (await allAccounts(accounts)).map((one) => ({ id: one.id, settings: attributesToWire(one) })),
     complete(_, spec, { principal, origin, planned }) {
       const names = planned("tier");
@@ -156,7 +159,7 @@ function account(deps: KindDeps): Kind<SpecOf<"account">> {
       return undefined;
     },
     change: (id, settings, _, how) => changed(id, settings, how),
-    remove: (id, how) => changed(id, { status: "suspended", tier: defaultTierName }, how),
+    remove: (id, how) => changed(id, suspension, how),
   };
 
   async function changed(id: string, request: UpdateAccountRequest, { principal, origin }: Applying): Promise<void> {
@@ -316,10 +319,10 @@ function key(deps: KindDeps): Kind<SpecOf<"key">> {
     required: ["account", "environment", "name"],
     hasSecret: true,
     async read({ markedIds, accountName, nowSeconds }) {
-      const chains = await Promise.all(markedIds.map((id) => keys.findChainById(id)));
-      return chains.flatMap((chain): Current[] => {
-        if (!chain) return [];
-        const [record] = chain.keys;
+      const records = new Map((await keys.findKeys(markedIds)).map((record) => [record.id, record]));
+      return markedIds.flatMap((id): Current[] => {
+        const record = records.get(id);
+        if (!record) return [];
         const owner = { account: accountName(record.accountId), environment: record.environment };
         return [
           {
