@@ -188,7 +188,8 @@ function* adminPaths(seen: readonly string[]): Generator<string> {
   yield `/v1/admin/usage?account=${customer.accountId}&group_by=tag&environment=dev`;
   yield "/v1/admin/usage?bucket=minute&group_by=model&environment=dev";
   yield "/v1/admin/requests?limit=200&environment=dev";
-  for (const group of ["account", "model", "key", "upstream", "outcome"]) yield `/v1/admin/overview?group_by=${group}`;
+  for (const group of ["account", "model", "deployment", "upstream", "outcome"])
+    yield `/v1/admin/overview?group_by=${group}`;
 }
 
 test("shows the canary in no answer to an operator, as JSON or CSV", async () => {

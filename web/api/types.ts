@@ -5970,7 +5970,7 @@ export interface Overview {
 export interface OverviewOfAllAccounts {
   object: "overview";
   range: "24h" | "7d" | "30d";
-  group_by: ("model" | "key" | "app" | "account" | "upstream" | "deployment" | "outcome") | null;
+  group_by: ("account" | "model" | "upstream" | "deployment" | "outcome") | null;
   usage: {
     /**
      * Start of the first step in Unix seconds. Steps are aligned to UTC.

@@ -50,6 +50,21 @@ test("prints usage of all pages as a table with a sum, by UTC days", async () =>
   });
 });
 
+test("prints percentiles of all rows together, and of each row if the terminal is wide enough", async () => {
+  const times = (bound: number) => ({ p50: 1, p95: 1, p99: 1, counts: [{ up_to_ms: bound, answers: 10 }] });
+  rows = [
+    row(1, 10, { percentiles: { first_token_ms: null, total_ms: times(200) } }),
+    row(0, 10, { percentiles: { first_token_ms: times(20), total_ms: times(2_000) } }),
+  ];
+  const sentence = "p50/p95/p99: first token 10/19/20 ms, whole answer 200/1,913/1,983 ms";
+  const narrow = await run(["usage"], { isTTY: true, columns: 80, env: {} });
+  expect(narrow.stdout).not.toContain("WHOLE ANSWER");
+  expect(narrow.stdout).toContain(sentence);
+  const wide = await run(["usage"], { isTTY: true, columns: 160, env: {} });
+  expect(wide.stdout).toMatch(/^2026-11-19 .* - +156\/196\/199 ms/m);
+  expect(wide.stdout).toMatch(/^2026-11-20 .* 10\/19\/20 ms +1,563\/1,956\/1,991 ms/m);
+});
+
 test("counts a request with several tags in each row by tag, and once in the total", async () => {
   const [two, ten] = [row(0, 2, { tag: "team-a" }), row(0, 10, { tag: null })];
   const { answer } = api;

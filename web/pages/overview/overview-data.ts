@@ -25,7 +25,7 @@ export const ranges: Readonly<Record<RangeName, Range>> = {
 
 export const groups = ["model", "key", "app"] as const;
 /** The groups of operators over all accounts. */
-export const groupsOfAll = ["account", "model", "key", "app", "upstream", "deployment", "outcome"] as const;
+export const groupsOfAll = ["account", "model", "upstream", "deployment", "outcome"] as const;
 export type GroupName = (typeof groups)[number] | (typeof groupsOfAll)[number];
 
 /** The overview of an account, or of all accounts, which has no limits of its own. */

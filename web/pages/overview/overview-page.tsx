@@ -19,7 +19,7 @@ import { ResponseTimes, Tiles, WaitingTiles } from "./tiles.tsx";
 const defaults = { range: "24h", by: "model", live: "on", of: "" };
 const bys = [...groups, "all"] as const;
 const bysOfAll = [...groupsOfAll, "all"] as const;
-const titles: Readonly<Record<(typeof bysOfAll)[number], string>> = {
+const titles: Readonly<Record<(typeof bys)[number] | (typeof bysOfAll)[number], string>> = {
   ...{ account: "Account", model: "Model", key: "Key", app: "App" },
   ...{ upstream: "Upstream", deployment: "Deployment", outcome: "Outcome", all: "Total" },
 };
@@ -88,7 +88,7 @@ export function OverviewPage() {
 interface ContentProps {
   overview: AnyOverview;
   isAll: boolean;
-  by: (typeof bysOfAll)[number];
+  by: keyof typeof titles;
   choose(by: string): void;
 }
 
@@ -104,7 +104,7 @@ function Content({ overview, isAll, by, choose }: ContentProps) {
           Charts by
         </Text>
         {isAll ? (
-          // Eight groups beside each other do not fit a phone.
+          // A phone is too narrow for so many groups beside each other.
           <NativeSelect
             size="xs"
             aria-labelledby="charts-by"

@@ -5,7 +5,7 @@ import { GatewayError, refusalReasons } from "../../../base/errors.ts";
 import { ownOnly, type Principal, seesUsageOf } from "../../../domain/principal.ts";
 import type { RequestOwner } from "../../../domain/usage/request-log.ts";
 import type { UsageParties } from "../../../domain/usage/statement.ts";
-import { operatorGroups, type UsageGroup, type UsageQuery } from "../../../domain/usage/usage.ts";
+import type { UsageGroup, UsageQuery } from "../../../domain/usage/usage.ts";
 import { requireOperator } from "../../../policy/manage/operator.ts";
 import type { RequestHistory } from "../../../policy/records/request-history.ts";
 import { Turns } from "../../../policy/turns.ts";
@@ -52,9 +52,8 @@ const ranges = {
 } as const;
 const rangeNames = ["24h", "7d", "30d"] as const;
 const groups = ["model", "key", "app"] as const satisfies readonly UsageGroup[];
-const groupsOfAll = operatorGroups.filter(
-  (group) => group !== "tag" && group !== "environment" && group !== "organization" && group !== "person",
-);
+/** The groups over all accounts whose sums are stored, as a page that polls must not add up the usage of every key. */
+const groupsOfAll = ["account", "model", "upstream", "deployment", "outcome"] as const satisfies readonly UsageGroup[];
 const shownErrors = 6;
 /**
  * The last bucket of the previous period counts in part. The part is rounded to this fraction, so that repeated
