@@ -275,16 +275,16 @@ test("raises an APIError for 415 with the content type to send", async () => {
 test("raises an InternalServerError for 500 without details of the fault", async () => {
   await using broken = await startHeadrace();
   const db = await openDatabase(join(broken.dataDir, "headrace.db"));
-  await db.unsafe("DROP TABLE usage_rollups");
+  await db.unsafe("DROP TABLE usage_totals");
   await db.close();
   const error = await raised(() => openaiClient(broken, { maxRetries: 0 }).get("/usage"), InternalServerError);
   expect(error).toMatchObject({ status: 500, code: "internal_error", type: "api_error" });
-  expect(error.message).not.toMatch(/usage_rollups|sql|\.ts/i);
+  expect(error.message).not.toMatch(/usage_totals|sql|\.ts/i);
   const line = await until(
     () => broken.logged("request").find((entry) => entry["id"] === error.requestID),
     "the log line",
   );
-  expect(String(line["detail"])).toContain("usage_rollups");
+  expect(String(line["detail"])).toContain("usage_totals");
 });
 
 test("raises an APIConnectionError for a server that refuses connections", async () => {

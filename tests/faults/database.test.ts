@@ -206,6 +206,7 @@ const tables = [
   "audit_log",
   "usage_records",
   "usage_rollups",
+  "usage_totals",
 ];
 
 /** Every statement of the server fails from here on. */
