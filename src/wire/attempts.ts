@@ -1,5 +1,6 @@
 // The shape of the attempts at a model server on the wire, for operators.
 import { z } from "zod";
+import { maxClockDifferenceSeconds } from "../base/clock.ts";
 import {
   type AttemptHealth,
   attemptCauses,
@@ -13,7 +14,7 @@ const members = {
   failing: z
     .boolean()
     .describe(
-      "True after five failed attempts in a row, or failed attempts in a row for ten seconds. The next successful attempt ends it.",
+      `True after five failed attempts in a row, or failed attempts in a row for ten seconds. The next successful attempt ends it; at another replica, one that is more than ${maxClockDifferenceSeconds} s newer than the failures.`,
     ),
   attempts: z.int().describe(`Attempts of requests that ended in the last ${attemptWindowSeconds} s, on all replicas.`),
   failed: z.int().describe("Number of these attempts that failed through a fault of the server."),

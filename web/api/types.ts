@@ -3036,7 +3036,7 @@ export interface DeploymentStatus {
 }
 export interface AttemptHealth {
   /**
-   * True after five failed attempts in a row, or failed attempts in a row for ten seconds. The next successful attempt ends it.
+   * True after five failed attempts in a row, or failed attempts in a row for ten seconds. The next successful attempt ends it; at another replica, one that is more than 30 s newer than the failures.
    */
   failing: boolean;
   /**
@@ -9231,7 +9231,7 @@ export interface Upstream {
 }
 export interface UpstreamAttemptHealth {
   /**
-   * True after five failed attempts in a row, or failed attempts in a row for ten seconds. The next successful attempt ends it.
+   * True after five failed attempts in a row, or failed attempts in a row for ten seconds. The next successful attempt ends it; at another replica, one that is more than 30 s newer than the failures.
    */
   failing: boolean;
   /**

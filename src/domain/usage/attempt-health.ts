@@ -1,4 +1,5 @@
 // The state of model servers as the attempts of real requests show it.
+import { maxClockDifferenceSeconds } from "../../base/clock.ts";
 
 /**
  * The causes of failed attempts. `authentication`: the server refused the gateway's key. `quota`: the account at the vendor
@@ -76,6 +77,8 @@ export interface AttemptHealth {
   since: number | null;
   /** The last failure. Null if no attempt of the window failed and the last one succeeded. */
   last: AttemptFailure | null;
+  /** Unix seconds of the last success. Null without a recent success, missing from replicas of older versions. */
+  workedAt?: number | null;
 }
 
 /** The attempts of one process at an upstream, or at one of its models. */
@@ -91,10 +94,23 @@ export interface UpstreamHealth extends AttemptHealth {
   models: readonly string[];
 }
 
-/** Returns the state that several processes saw together. It is failing if one of them sees it fail. */
+/**
+ * Returns the state that several processes saw together. The state is failing if one of them sees it fail, and no other
+ * process has had a success since.
+ */
 export function mergedHealth(reports: readonly AttemptHealth[]): AttemptHealth | undefined {
-  const [first, ...others] = reports;
+  const [first, ...others] = reports.map((one) => (isOutdated(one, reports) ? ended(one) : one));
   return others.reduce<AttemptHealth | undefined>((all, one) => all && merged(all, one), first);
+}
+
+/** Reports whether one of the processes had a success that is surely newer than the last failure of this report. */
+export function isOutdated({ last }: AttemptHealth, reports: readonly AttemptHealth[]): boolean {
+  if (last === null) return false;
+  return reports.some(({ workedAt }) => workedAt != null && workedAt - last.at > maxClockDifferenceSeconds);
+}
+
+function ended(health: AttemptHealth): AttemptHealth {
+  return { ...health, isFailing: false, since: null, last: health.failed > 0 ? health.last : null };
 }
 
 function merged(one: AttemptHealth, other: AttemptHealth): AttemptHealth {
@@ -104,6 +120,7 @@ function merged(one: AttemptHealth, other: AttemptHealth): AttemptHealth {
     isFailing: one.isFailing || other.isFailing,
     since: earlier(one.since, other.since),
     last: (one.last?.at ?? 0) >= (other.last?.at ?? 0) ? one.last : other.last,
+    workedAt: Math.max(one.workedAt ?? 0, other.workedAt ?? 0) || null,
   };
 }
 

@@ -5,6 +5,7 @@ import type { Engine } from "../../domain/models/engine.ts";
 import {
   type AttemptHealth,
   type AttemptReport,
+  isOutdated,
   mergedHealth,
   type UpstreamHealth,
 } from "../../domain/usage/attempt-health.ts";
@@ -48,13 +49,14 @@ export class UpstreamHealths {
 
   /** Returns the state of an upstream over all replicas. */
   of(engine: Engine): UpstreamHealth {
-    const own = this.#own(engine);
+    const own = this.#healthOf(this.#options.router.attemptsAt(engine).all);
     const others = this.#othersOf(engine.name);
-    const whole = others.filter(({ model }) => model === null);
-    const models = [...own.models, ...others.flatMap(({ model, isFailing }) => (isFailing ? (model ?? []) : []))];
-    const all = mergedHealth([own, ...whole]) ?? own;
-    const named = [...new Set(models)].slice(0, maxNamed);
-    return { ...all, isFailing: all.isFailing || named.length > 0, models: named };
+    const all = mergedHealth([own, ...others.filter(({ model }) => model === null)]) ?? own;
+    const seen = others.flatMap(({ model, isFailing }) => (isFailing ? (model ?? []) : []));
+    const models = [...new Set([...this.#own(engine).models, ...seen])]
+      .filter((model) => this.ofModel(engine, model).isFailing)
+      .slice(0, maxNamed);
+    return { ...all, isFailing: all.isFailing || models.length > 0, models };
   }
 
   /** Returns the state of one model at an upstream over all replicas. */
@@ -75,21 +77,24 @@ export class UpstreamHealths {
   }
 
   /**
-   * Returns the upstreams that this process saw fail, for notifications. `isProven` is true if the upstream works again
-   * as far as this process knows.
+   * Returns all upstreams, for notifications. `isOwn` is true if this process sees the upstream fail and no other
+   * replica had a success since. `isProven` is true if the last attempt that this process knows of succeeded.
    */
   seen(): { upstream: string; health: UpstreamHealth; isOwn: boolean; isProven: boolean }[] {
-    return this.#options.sources.known().map(({ name, engine }) => ({
-      upstream: name,
-      health: this.of(engine),
-      isOwn: this.#own(engine).isFailing,
-      isProven: this.#options.router.attemptsAt(engine).all.isProven,
-    }));
+    return this.#options.sources.known().map(({ name, engine }) => {
+      const health = this.of(engine);
+      const { all } = this.#options.router.attemptsAt(engine);
+      return {
+        ...{ upstream: name, health },
+        isOwn: health.isFailing && this.#own(engine).isFailing,
+        isProven: all.isProven || isOutdated(this.#healthOf(all), this.#othersOf(name)),
+      };
+    });
   }
 
   /**
    * Returns what other replicas need: upstreams and models with failed attempts here, or of which another replica
-   * reports some.
+   * reports some. Failing ones come first, so that they are never left out.
    */
   reports(): AttemptReport[] {
     const { sources, router, others } = this.#options;
@@ -97,11 +102,11 @@ export class UpstreamHealths {
     const reports = sources.known().flatMap(({ name: upstream, engine }): AttemptReport[] => {
       const { all, models } = router.attemptsAt(engine);
       const whole = this.#healthOf(all);
-      if (whole.attempts === 0 || (whole.last === null && !asked.has(upstream))) return [];
+      if (whole.last === null && !asked.has(upstream)) return [];
       const each = [...models].map(([model, { attempts }]) => ({ upstream, model, ...this.#healthOf(attempts) }));
-      return [{ upstream, model: null, ...whole }, ...each.filter(({ attempts }) => attempts > 0)];
+      return [{ upstream, model: null, ...whole }, ...each].filter(isKnown);
     });
-    return reports.slice(0, maxReports);
+    return reports.toSorted((one, other) => Number(other.isFailing) - Number(one.isFailing)).slice(0, maxReports);
   }
 
   /** Logs the upstreams that began or ceased to fail since the last call. */
@@ -165,6 +170,11 @@ export class UpstreamHealths {
   #othersOf(upstream: string): AttemptReport[] {
     return this.#options.others().filter((report) => report.upstream === upstream);
   }
+}
+
+/** A success is reported as long as a failure before it would be. */
+function isKnown({ attempts, last, workedAt }: AttemptHealth): boolean {
+  return attempts > 0 || last !== null || workedAt !== null;
 }
 
 const nothing: AttemptHealth = { attempts: 0, failed: 0, isFailing: false, since: null, last: null };

@@ -25,6 +25,14 @@ test("fails ten seconds after the first of two failures in a row, and not after 
   expect(recordWith(0).isFailing(60 * second)).toBe(false);
 });
 
+test("knows the time of the last success for ten minutes", () => {
+  const record = recordWith(0);
+  expect(record.health(0, 1_000).workedAt).toBeNull();
+  record.worked(5 * second);
+  expect(record.health(604 * second, 1_604).workedAt).toBe(1_005);
+  expect(record.health(605 * second, 1_605).workedAt).toBeNull();
+});
+
 test("fails ten seconds after a single failure if others came shortly before the last success", () => {
   const record = recordWith(0, 1);
   record.worked(2);
@@ -57,6 +65,7 @@ test("counts the attempts of the last two minutes", () => {
   expect(record.health(65 * second, 1_000)).toEqual({
     ...{ attempts: 9, failed: 8, isFailing: true, since: 995 },
     last: { ...fault, at: 999 },
+    workedAt: 935,
   });
   expect(record.health(125 * second, 1_060)).toMatchObject({ attempts: 5, failed: 5 });
   expect(record.health(300 * second, 1_235)).toMatchObject({ attempts: 0, failed: 0, isFailing: true });

@@ -26,7 +26,8 @@ export class AttemptRecord {
   #last: Fault | null = null;
   #worked = 0;
   #failed = 0;
-  #hasWorked = false;
+  /** Monotonic time of the last success; -1 without one. */
+  #workedMs = -1;
   #isFailing = false;
 
   worked(nowMs: number): void {
@@ -35,7 +36,7 @@ export class AttemptRecord {
     this.#worked++;
     this.#failures = 0;
     this.#isFailing = false;
-    this.#hasWorked = true;
+    this.#workedMs = nowMs;
   }
 
   failed(fault: Fault, nowMs: number): void {
@@ -68,7 +69,7 @@ export class AttemptRecord {
 
   /** True if the last attempt worked. */
   get isProven(): boolean {
-    return this.#hasWorked && this.#failures === 0;
+    return this.#workedMs >= 0 && this.#failures === 0;
   }
 
   /**
@@ -86,6 +87,7 @@ export class AttemptRecord {
   health(nowMs: number, nowSeconds: number): AttemptHealth {
     const { worked, failed } = this.#sums(nowMs);
     const isDoubted = this.isDoubted(nowMs);
+    const hasWorked = this.#workedMs >= 0 && nowMs - this.#workedMs < forgottenMs;
     const secondsAt = (ms: number) => Math.round(nowSeconds - (nowMs - ms) / 1000);
     return {
       attempts: worked + failed,
@@ -93,6 +95,7 @@ export class AttemptRecord {
       isFailing: this.isFailing(nowMs),
       since: isDoubted ? secondsAt(this.#sinceMs) : null,
       last: this.#last && (isDoubted || failed > 0) ? { ...this.#last, at: secondsAt(this.#lastMs) } : null,
+      workedAt: hasWorked ? secondsAt(this.#workedMs) : null,
     };
   }
 
