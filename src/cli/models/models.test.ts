@@ -73,6 +73,22 @@ describe("headrace models", () => {
     expect(paths).toEqual(["/v1/models", "/v1/model-status"]);
   });
 
+  test("prints percentiles of the answers that each upstream gave, below the models", async () => {
+    await writeCredentials();
+    const times = { p50: 320, p95: 900.4, p99: 1_200 };
+    const deployment = { upstream: "gpu-1", state: "ok", percentiles: { first_token_ms: null, total_ms: times } };
+    const status = {
+      object: "list",
+      data: [{ id: "llama", deployments: [deployment, { ...deployment, percentiles: null }] }],
+    };
+    const list = answer;
+    answer = (request) => (request.url.endsWith("/model-status") ? Response.json(status) : list(request));
+    const { stdout } = await models();
+    expect(stdout).toContain("Last 15 minutes, p50/p95/p99:");
+    expect(stdout).toMatch(/^llama +gpu-1 +- +320\/900\/1,200 ms$/m);
+    expect(stdout.match(/gpu-1/g)).toHaveLength(1);
+  });
+
   test("prints the API's data with unknown fields with --json", async () => {
     await writeCredentials();
     expect(JSON.parse((await models(["--json"])).stdout)).toEqual(data);
