@@ -233,6 +233,9 @@ function compare(generated: ReadonlyMap<string, Generated>, received: readonly R
       FROM usage_rollups GROUP BY span`,
     )
     .all();
+  const totals = db
+    .query("SELECT kind, span, sum(requests) AS requests FROM usage_totals WHERE account_id = '' GROUP BY kind, span")
+    .all() as { kind: string; requests: number }[];
   db.close();
 
   const lost = [...generated.keys()].filter((id) => !byId.has(id));
@@ -258,6 +261,8 @@ function compare(generated: ReadonlyMap<string, Generated>, received: readonly R
   }
   expect(sums["timed"]).toBeGreaterThan(0);
   expect(rolledUp).toEqual([sums, sums]);
+  expect(totals).toHaveLength(12);
+  for (const total of totals) expect(total).toEqual({ ...total, requests: sums["requests"] ?? 0 });
   const interrupted = rows.filter((row) => row.outcome === "interrupted").length;
   expect(interrupted).toBeGreaterThan(0);
   console.log(
