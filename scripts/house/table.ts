@@ -111,7 +111,7 @@ export const layers: Layers = {
   },
   "src/tracing": {
     may: ["src/base", "src/requests/dialects", "src/domain"],
-    packages: ["@opentelemetry"],
+    packages: ["@opentelemetry", "node:module"],
     because: adapter,
   },
   "src/exports": {

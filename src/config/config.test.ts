@@ -560,7 +560,7 @@ describe("the loaded configuration", () => {
 
 describe("tracing in the settings", () => {
   const endpoint = "http://127.0.0.1:4318";
-  const off = { headers: {}, serviceName: "headrace", sample: 1, content: false };
+  const off = { protocol: "http/json" as const, headers: {}, serviceName: "headrace", sample: 1, content: false };
 
   test("turns tracing off without an endpoint, and warns if other tracing settings are present", async () => {
     expect((await load()).tracing).toBeUndefined();
@@ -587,7 +587,8 @@ describe("tracing in the settings", () => {
     const headers = { "x-tenant": "a", authorization: "Bearer two", "x-more": "1" };
     const config = await load({ yaml, env });
     const url = `${endpoint}/v1/traces`;
-    expect(config.tracing).toEqual({ url, headers, serviceName: "s", sample: 0.25, content: true });
+    const protocol = "http/json";
+    expect(config.tracing).toEqual({ url, headers, protocol, serviceName: "s", sample: 0.25, content: true });
     expect(configuredSecrets(config)).toContain("Bearer two");
     expect((await load({ yaml, env: { ...env, OTEL_SDK_DISABLED: "true" } })).tracing).toBeUndefined();
   });

@@ -257,6 +257,7 @@ tracing:
   endpoint: http://127.0.0.1:4318      # OTLP over HTTP; /v1/traces is added
   headers:
     authorization: Bearer \${OTLP_TOKEN}
+  protocol: http/json                  # or http/protobuf, for Phoenix
   service_name: headrace
   sample: 0.05                         # share of the requests that have no trace yet
   content: false                       # true: include prompts and answers

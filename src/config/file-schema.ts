@@ -532,9 +532,15 @@ const tracing = field(
   z.strictObject({
     endpoint: inFile(options.otlpEndpoint),
     headers: otlpHeaders().optional(),
+    protocol: said(
+      "Encoding of traces: OTLP over HTTP with JSON, or with protobuf, which Phoenix requires.",
+      oneOf(["http/json", "http/protobuf"]),
+    ).default("http/json"),
     service_name: inFile(options.otelServiceName),
     sample: said("Share of requests to trace, among requests that do not belong to a trace yet.", share()).default(1),
-    content: flag("Include shortened prompts and answers in traces.").default(false),
+    content: flag(
+      "Include shortened prompts and answers in traces, and the ids that clients give their users and sessions.",
+    ).default(false),
   }),
   mapping("OpenTelemetry traces."),
 );

@@ -10,6 +10,7 @@ export interface TracingConfig {
   readonly url: string;
   /** HTTP headers to send, with names in lower case. The values are secrets. */
   readonly headers: Readonly<Record<string, string>>;
+  readonly protocol: "http/json" | "http/protobuf";
   readonly serviceName: string;
   /** The share of requests to trace, from 0 to 1, if the client did not send a trace. */
   readonly sample: number;
@@ -38,6 +39,7 @@ export function readTracing(
   const config: TracingConfig = {
     url,
     headers: { ...lowerCased(file?.headers ?? {}), ...parseHeaderList(headers ?? "") },
+    protocol: file?.protocol ?? "http/json",
     serviceName,
     sample: file?.sample ?? 1,
     content: file?.content ?? false,

@@ -10,7 +10,7 @@ test("records a tool call as a span below its request, with its name and outcome
   const trace = new SpanTrace({
     tracer: provider.getTracer("test"),
     exchange: {
-      ...{ requestId: "req_1", method: "POST", route: "/mcp", keyId: "key_1", ageMs: 0 },
+      ...{ requestId: "req_1", method: "POST", route: "/mcp", keyId: "key_1", actorId: "key_1", ageMs: 0 },
       headers: { get: () => null },
     },
     parent: ROOT_CONTEXT,

@@ -26,6 +26,17 @@ export const genAi = {
   toolName: "gen_ai.tool.name",
 } as const;
 
+/** The attributes of OpenInference that Langfuse and Phoenix read: at the root of a trace, and the ids at each attempt. */
+export const openInference = {
+  spanKind: "openinference.span.kind",
+  user: "user.id",
+  session: "session.id",
+  input: "input.value",
+  inputType: "input.mime_type",
+  output: "output.value",
+  outputType: "output.mime_type",
+} as const;
+
 /** Numeric members of a request by attribute. If several members are listed, the first one in the request counts. */
 const numbers: readonly (readonly [attribute: string, ...members: string[]])[] = [
   ["gen_ai.request.max_tokens", "max_completion_tokens", "max_tokens"],

@@ -1,16 +1,18 @@
 // Composes tracing from the OpenTelemetry SDK. Loaded only if traces are configured, and not registered globally.
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { resourceFromAttributes } from "@opentelemetry/resources";
-import { AlwaysOnSampler, TracerProvider } from "@opentelemetry/sdk-trace";
+import { AlwaysOnSampler, type SpanExporter, TracerProvider } from "@opentelemetry/sdk-trace";
 import type { Log } from "../base/log.ts";
 import type { Tracer } from "../domain/usage/trace.ts";
 import { defaultBounds, type ExportBounds, SpanExport } from "./export.ts";
+import { ProtobufExporter } from "./protobuf-exporter.ts";
 import { SamplingTracer } from "./tracer.ts";
 
 export interface TracingOptions {
   /** The URL to which spans are posted. */
   url: string;
   headers: Readonly<Record<string, string>>;
+  protocol: "http/json" | "http/protobuf";
   serviceName: string;
   version: string;
   /** The id of this process, which differs between the processes of an installation. */
@@ -32,15 +34,9 @@ export interface Tracing {
 const spanLimits = { attributeCountLimit: 64, attributeValueLengthLimit: 32_768, eventCountLimit: 16 };
 
 export function openTracing(options: TracingOptions): Tracing {
-  const { url, serviceName, version, instanceId, sample, content, log } = options;
+  const { serviceName, version, instanceId, sample, content, log } = options;
   const bounds = { ...defaultBounds, ...options.bounds };
-  const exporter = new OTLPTraceExporter({
-    url,
-    headers: { ...options.headers },
-    timeoutMillis: bounds.deadlineMs,
-    concurrencyLimit: 2,
-  });
-  const spans = new SpanExport(exporter, log, bounds);
+  const spans = new SpanExport(exporterOf(options, bounds), log, bounds);
   const provider = new TracerProvider({
     resource: resourceFromAttributes({
       "service.name": serviceName,
@@ -54,4 +50,10 @@ export function openTracing(options: TracingOptions): Tracing {
   });
   const tracer = new SamplingTracer({ tracer: provider.getTracer("headrace", version), sample, content });
   return { tracer, close: () => spans.shutdown() };
+}
+
+function exporterOf({ url, headers: given, protocol }: TracingOptions, { deadlineMs }: ExportBounds): SpanExporter {
+  const headers = { ...given };
+  if (protocol === "http/protobuf") return new ProtobufExporter({ url, headers, deadlineMs });
+  return new OTLPTraceExporter({ url, headers, timeoutMillis: deadlineMs, concurrencyLimit: 2 });
 }

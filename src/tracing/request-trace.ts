@@ -21,13 +21,15 @@ import type { Dialect } from "../requests/dialects/dialect.ts";
 import { dialects } from "../requests/dialects/dialects.ts";
 import type { ReportedAnswer } from "../requests/dialects/said.ts";
 import { inputMessages, outputMessages, parsed, StreamedContent } from "./content.ts";
-import { genAi, providerOf, requestAttributes } from "./gen-ai.ts";
+import { endUserIn, sessionIn } from "./end-user.ts";
+import { genAi, openInference, providerOf, requestAttributes } from "./gen-ai.ts";
 import { traceparentOf } from "./trace-context.ts";
 
 /** Maximum length of an answer that is read again for its trace. A longer answer is an embedding, or a flood. */
 const maxAnswerLength = 1024 * 1024;
 const waitNames = { admission: "wait for admission", queue: "wait for capacity" } as const;
 const errorType = "error.type";
+const jsonType = "application/json";
 /** The attribute for an MCP method in the OpenTelemetry conventions. */
 const mcpMethod = "mcp.method.name";
 
@@ -67,11 +69,15 @@ export class SpanTrace implements RequestTrace {
   #isFirstTokenReported = false;
   #dialect: Dialect | undefined;
   #streamed: StreamedContent | undefined;
+  /** The ids of user and session, for the root and each attempt. */
+  #ids: Attributes;
+  #hasInput = false;
   #isOver = false;
 
   constructor(options: SpanTraceOptions) {
     const { tracer, exchange, parent, content } = options;
-    const { method, route, requestId, keyId, ageMs } = exchange;
+    const { method, route, requestId, keyId, actorId, ageMs } = exchange;
+    this.#ids = { [openInference.user]: actorId };
     this.#options = options;
     this.takesContent = content;
     this.#span = tracer.startSpan(
@@ -84,6 +90,7 @@ export class SpanTrace implements RequestTrace {
           "http.route": route,
           "headrace.request.id": requestId,
           "headrace.key.id": keyId,
+          ...this.#ids,
         },
       },
       parent,
@@ -101,7 +108,13 @@ export class SpanTrace implements RequestTrace {
       "headrace.operation": this.#dialect.spanName,
       "headrace.model": redactCredentials(request.model),
       "headrace.stream": request.stream,
+      [openInference.spanKind]: "CHAIN",
     });
+    if (!this.takesContent) return;
+    const [user, session] = [endUserIn(request), sessionIn(this.#options.exchange, request)];
+    if (user !== undefined) this.#ids[openInference.user] = user;
+    if (session !== undefined) this.#ids[openInference.session] = session;
+    this.#span.setAttributes(this.#ids);
   }
 
   waits(what: keyof typeof waitNames): () => void {
@@ -205,6 +218,7 @@ export class SpanTrace implements RequestTrace {
       [genAi.requestModel]: model,
       "headrace.upstream": engine.name,
       "headrace.model": publicModel,
+      ...this.#ids,
     };
     if (this.#turnId !== undefined) attributes["headrace.request.id"] = this.#turnId;
     if (engine.server) {
@@ -212,7 +226,9 @@ export class SpanTrace implements RequestTrace {
       attributes["server.port"] = engine.server.port;
     }
     if (this.takesContent && this.#request) {
-      attributes[genAi.inputMessages] = inputMessages(this.#request, redactorOf(engine));
+      const messages = inputMessages(this.#request, redactorOf(engine));
+      attributes[genAi.inputMessages] = messages;
+      this.#setRootInput(messages);
     }
     return attributes;
   }
@@ -222,8 +238,16 @@ export class SpanTrace implements RequestTrace {
     this.#attempt?.span.addEvent("headrace.first_token", undefined, atMs);
   }
 
+  /** Only content that a model server got is set, because a guardrail may have refused or masked what the client sent. */
+  #setRootInput(messages: string): void {
+    if (this.#hasInput) return;
+    this.#hasInput = true;
+    this.#span.setAttributes({ [openInference.input]: messages, [openInference.inputType]: jsonType });
+  }
+
   #setOutput(messages: string): void {
     this.#attempt?.span.setAttribute(genAi.outputMessages, messages);
+    this.#span.setAttributes({ [openInference.output]: messages, [openInference.outputType]: jsonType });
   }
 
   /** Ends the span of the current attempt. `end` is the end of the request, if this attempt answered it. */

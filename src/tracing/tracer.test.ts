@@ -17,7 +17,7 @@ function sampling(sample: number) {
   });
   const begin = (traceparent: string | null) =>
     tracer.begin({
-      ...{ requestId: "req_1", method: "GET", route: "/", keyId: "key_1", ageMs: 0 },
+      ...{ requestId: "req_1", method: "GET", route: "/", keyId: "key_1", actorId: "key_1", ageMs: 0 },
       headers: { get: (name) => (name === "traceparent" ? traceparent : null) },
     }) !== undefined;
   const count = (traceparent: string | null, times: number) =>

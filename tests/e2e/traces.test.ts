@@ -95,6 +95,8 @@ describe("traces of a request", () => {
       "headrace.stream": false,
       "headrace.outcome": "completed",
       "headrace.attempts": 1,
+      "openinference.span.kind": "CHAIN",
+      "user.id": it.server.firstKey.record.id,
     });
     expect(children).toHaveLength(1);
     const [attempt] = attempts as [ReceivedSpan];
@@ -119,6 +121,7 @@ describe("traces of a request", () => {
       "headrace.upstream": "up",
       "headrace.model": "upstream-model",
       "headrace.outcome": "completed",
+      "user.id": it.server.firstKey.record.id,
       "server.address": "127.0.0.1",
       "server.port": Number(new URL(it.upstream.url).port),
     });
@@ -390,6 +393,56 @@ describe("content in traces", () => {
       { role: "assistant", parts: [{ type: "text", content: "CANARYANSWER!" }], finish_reason: "stop" },
     ]);
     for (const secret of [key, it.server.key, "sk-upstream-secret"]) expect(it.collector.text()).not.toContain(secret);
+  });
+
+  test("gives Langfuse and Phoenix the prompt, answer, user and session at the root of a trace", async () => {
+    const it = await world(", content: true");
+    it.upstream.script((_, res) => {
+      const choices = [{ index: 0, message: { role: "assistant", content: "It is sunny." }, finish_reason: "stop" }];
+      json(res, 200, { id: "c", object: "chat.completion", created: 1, model: "upstream-model", choices });
+    });
+    const messages = [{ role: "user", content: "How is the weather?" }];
+    const headers = { "x-session-id": "session-7" };
+    const { id } = await ask(it.server, { model: "upstream-model", messages, user: "end-user-3" }, headers);
+    const { root, attempts } = await tree(it, id);
+    const ids = { "user.id": "end-user-3", "session.id": "session-7" };
+    const [sent, said] = [root.attributes["input.value"], root.attributes["output.value"]];
+    expect(root.attributes).toMatchObject({
+      ...{ ...ids, "openinference.span.kind": "CHAIN" },
+      ...{ "input.mime_type": "application/json", "output.mime_type": "application/json" },
+    });
+    expect(JSON.parse(String(sent))).toEqual([
+      { role: "user", parts: [{ type: "text", content: "How is the weather?" }] },
+    ]);
+    expect(JSON.parse(String(said))).toMatchObject([{ parts: [{ content: "It is sunny." }] }]);
+    expect(attempts[0]?.attributes).toMatchObject({
+      ...ids,
+      ...{ "gen_ai.operation.name": "chat", "gen_ai.input.messages": sent, "gen_ai.output.messages": said },
+    });
+  });
+
+  test("posts traces as protobuf if configured, as Phoenix requires", async () => {
+    const received: { type: string | null; body: Buffer }[] = [];
+    await using receiver = Bun.serve({
+      hostname: "127.0.0.1",
+      port: 0,
+      async fetch(request) {
+        const type = request.headers.get("content-type");
+        if (type !== "application/x-protobuf") return new Response("", { status: 415 });
+        received.push({ type, body: Buffer.from(await request.arrayBuffer()) });
+        return new Response("", { headers: { "content-type": "application/x-protobuf" } });
+      },
+    });
+    await using upstream = await startUpstream();
+    const tracing = `tracing: { endpoint: "http://127.0.0.1:${receiver.port}", protocol: http/protobuf, content: true }\n`;
+    await using server = await startHeadrace({ yaml: upstreamYaml(upstream) + tracing, spanBounds: { delayMs: 5 } });
+    const { id } = await ask(server);
+    await until(() => received.some(({ body }) => body.includes(id)), "the spans");
+    const bytes = Buffer.concat(received.map(({ body }) => body));
+    for (const text of ["service.name", "input.value", "CANARYPROMPT", "gen_ai.request.model", "user.id"]) {
+      expect(bytes.includes(text)).toBe(true);
+    }
+    expect(server.logged("spans_dropped")).toEqual([]);
   });
 
   test("keeps keys out of all spans, even if an upstream repeats its key as a name", async () => {

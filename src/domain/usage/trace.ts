@@ -17,6 +17,8 @@ export interface TracedExchange {
   readonly route: string;
   /** Id of the key, equal to the id in the log. */
   readonly keyId: string;
+  /** Id of the person, app or key that sent the request. */
+  readonly actorId: string;
   /** Milliseconds since the request arrived at the server. */
   readonly ageMs: number;
   /** The client's headers, unchanged. */

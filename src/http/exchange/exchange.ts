@@ -5,7 +5,7 @@ import { elapsedMs } from "../../base/clock.ts";
 import { Deferred, type MaybePromise, whenSettled } from "../../base/deferred.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { LogFields } from "../../base/log.ts";
-import { keyOf, type Principal } from "../../domain/principal.ts";
+import { actorOf, keyOf, type Principal } from "../../domain/principal.ts";
 import type { HttpEnd } from "../../domain/usage/observer.ts";
 import type { RequestTrace, Tracer } from "../../domain/usage/trace.ts";
 import type { HeaderFields, OverListener, PassableRequest, Reply } from "../../http1/message.ts";
@@ -292,7 +292,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     this.#principal = principal;
     this.line["account"] = principal.account.id;
     this.line["key"] = keyId;
-    if (this.#options.tracer) this.#beginTrace(this.#options.tracer, route.path, keyId);
+    if (this.#options.tracer) this.#beginTrace(this.#options.tracer, route.path, principal);
     this.#slot = this.#options.openRequests.enter(principal);
     this.req.memoryAccount = this.#slot.memoryAccount;
     this.req.onOver(this);
@@ -324,10 +324,11 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     }
   }
 
-  #beginTrace(tracer: Tracer, route: string, keyId: string): void {
+  #beginTrace(tracer: Tracer, route: string, principal: Principal): void {
     const { requestId, req } = this;
+    const [keyId, actorId] = [keyOf(principal).id, actorOf(principal).id];
     const ageMs = this.#options.clock.monotonicMs() - this.#startedMs;
-    this.#trace = tracer.begin({ requestId, method: req.method, route, keyId, ageMs, headers: req.headers });
+    this.#trace = tracer.begin({ requestId, method: req.method, route, keyId, actorId, ageMs, headers: req.headers });
     if (this.#trace) this.line["trace_id"] = this.#trace.id;
   }
 

@@ -4,7 +4,7 @@
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { elapsedMs } from "../../base/clock.ts";
 import type { GatewayError } from "../../base/errors.ts";
-import { keyOf, type Principal } from "../../domain/principal.ts";
+import { actorOf, keyOf, type Principal } from "../../domain/principal.ts";
 import type { HttpEnd } from "../../domain/usage/observer.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
 import type { HeaderLines } from "../../http1/message.ts";
@@ -67,7 +67,8 @@ export class MessageExchange implements MessageRequest, HttpEnd {
     this.line["account"] = principal.account.id;
     this.line["key"] = keyId;
     const ageMs = elapsedMs(clock, this.#startedMs);
-    this.trace = tracer?.begin({ requestId, method, route, keyId, ageMs, headers: this.#headers });
+    const actorId = actorOf(principal).id;
+    this.trace = tracer?.begin({ requestId, method, route, keyId, actorId, ageMs, headers: this.#headers });
     if (this.trace) this.line["trace_id"] = this.trace.id;
     this.#slot = this.#lender?.takeSlot() ?? openRequests.enter(principal);
     return this.#slot.memoryAccount;
