@@ -53,7 +53,13 @@ export interface ExportStore {
    * Takes or renews the lease, and marks the receivers as in use. Returns false while another process has the lease.
    * `isAlone`: no other process may use the database, so an earlier one is gone.
    */
-  hold(holder: string, sinks: readonly string[], lease: { seconds: number; isAlone: boolean }): Promise<boolean>;
+  hold(
+    holder: string,
+    sinks: readonly string[],
+    lease: { seconds: number; isAlone: boolean; maxAuditLag: number | null },
+  ): Promise<boolean>;
+  /** No changes are refused any more because of this receiver, unless another process exports to it. */
+  unrequire(sink: string): Promise<void>;
   release(holder: string): Promise<void>;
   /** Returns the next batch of a receiver. Undefined if no record waits, or the lease was lost. */
   next(holder: string, sink: string, limit: number): Promise<ExportBatch | undefined>;

@@ -5,6 +5,7 @@ import type { LogFields } from "../base/log.ts";
 import type { ExportedRecord, ExportSinkState, ExportStore } from "../domain/exports.ts";
 import { Exporter, ExportFault, type ExportSink } from "./exporter.ts";
 import { objectSink } from "./object-sink.ts";
+import { otlpLogSink } from "./otlp.ts";
 import { metricsMessage } from "./otlp-metrics.ts";
 
 const recordOf = (seq: number): ExportedRecord => ({
@@ -25,6 +26,7 @@ function exporting(count: number, sink: Partial<ExportSink> & Pick<ExportSink, "
     register: async () => {},
     hold: async () => true,
     release: async () => {},
+    unrequire: async () => {},
     async next(_holder, _sink, limit) {
       const end = Math.min(count, state.sentSeq + limit);
       const seqs = Array.from({ length: end - state.sentSeq }, (_, i) => state.sentSeq + i + 1);
@@ -139,6 +141,19 @@ test("ends an attempt under way when the server stops", async () => {
   await exporter.poll();
   await exporter.close();
   expect([state.sentSeq, lines]).toEqual([0, []]);
+});
+
+test("takes only an answer of OTLP, or an empty one, as a sign that a collector has the records", async () => {
+  let answer = "";
+  await using server = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response(answer) });
+  const resource = { serviceName: "headrace", version: "1", instanceId: "rep_1" };
+  const sink = otlpLogSink({ url: `http://127.0.0.1:${server.port}/v1/logs`, headers: {} }, resource, () => "{}");
+  const send = () => sink.send([recordOf(1), recordOf(2)], new AbortController().signal);
+  expect(await send()).toBe(0);
+  answer = '{"partialSuccess":{"rejectedLogRecords":"1"}}';
+  expect(await send()).toBe(1);
+  answer = "<html>Sign in</html>";
+  expect(send()).rejects.toThrow("the answer is not OTLP");
 });
 
 test("names an object after its records, so that a repetition replaces it with the same bytes", async () => {

@@ -137,7 +137,7 @@ export class Exporter {
       this.#isRegistered = true;
       const nowMs = clock.monotonicMs();
       if (nowMs - this.#heldMs >= renewedMs) {
-        const isHeld = await store.hold(holder, names, { seconds: leaseSeconds, isAlone });
+        const isHeld = await store.hold(holder, names, { seconds: leaseSeconds, isAlone, maxAuditLag });
         this.#heldMs = isHeld ? nowMs : Number.NEGATIVE_INFINITY;
       }
       this.#states = await store.states();

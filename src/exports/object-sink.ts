@@ -6,6 +6,9 @@ import { ExportFault, type ExportSink } from "./exporter.ts";
 /** Records of one object. All of them are in memory while they are sent. */
 const maxRecords = 2_000;
 
+/** Number of lines in one step, because a step delays requests. */
+const linesAtOnce = 100;
+
 export interface ObjectSinkOptions {
   /** Stores an object, in place of one with this name. */
   put(name: string, bytes: Uint8Array): Promise<void>;
@@ -24,7 +27,12 @@ export function objectSink({ put, lineOf, waitSeconds }: ObjectSinkOptions): Exp
       for (const kind of exportedKinds) {
         const some = records.filter((one) => one.kind === kind);
         if (some.length === 0) continue;
-        const lines = some.map((one) => `${lineOf(one)}\n`);
+        const lines: string[] = [];
+        for (const [nth, one] of some.entries()) {
+          lines.push(`${lineOf(one)}\n`);
+          // Requests run meanwhile.
+          if (nth % linesAtOnce === linesAtOnce - 1) await new Promise(setImmediate);
+        }
         signal.throwIfAborted();
         await put(objectName(kind, some), Buffer.from(lines.join(""))).catch((error) => {
           throw new ExportFault(`the store refuses the object (${codeOf(error)})`);

@@ -40,20 +40,27 @@ export async function postOtlp({ url, headers }: OtlpTarget, message: unknown, s
   return jsonIn(response);
 }
 
-/** Returns the JSON of an answer. Undefined if the answer is empty, too long or no JSON. */
+/** Returns the JSON of an answer. Rejects an answer that is neither empty nor a JSON object, such as a proxy's page. */
 async function jsonIn({ body }: Response): Promise<unknown> {
   const bytes: Uint8Array[] = [];
   let length = 0;
   for await (const piece of (body ?? []) as AsyncIterable<Uint8Array>) {
     length += piece.byteLength;
-    if (length > maxAnswerBytes) return undefined;
+    if (length > maxAnswerBytes) throw notOtlp();
     bytes.push(piece);
   }
+  if (length === 0) return {};
   try {
-    return JSON.parse(Buffer.concat(bytes).toString("utf8"));
+    const answer: unknown = JSON.parse(Buffer.concat(bytes).toString("utf8"));
+    if (typeof answer === "object" && answer !== null) return answer;
   } catch {
-    return undefined;
+    throw notOtlp();
   }
+  throw notOtlp();
+}
+
+function notOtlp(): ExportFault {
+  return new ExportFault("the answer is not OTLP");
 }
 
 export function resourceOf({ serviceName, version, instanceId }: OtlpResource) {

@@ -41,6 +41,7 @@ export async function openExports(options: ExportsOptions): Promise<Exports> {
   const sinks = config ? await sinksOf(config, options.resource) : [];
   for (const { name } of known) {
     if (sinks.some((sink) => sink.name === name)) continue;
+    await store.unrequire(name);
     log.warn("export_sink_unused", {
       sink: name,
       detail: "Records wait for this receiver, which is not configured any more. After a week they are dropped.",

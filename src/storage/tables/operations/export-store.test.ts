@@ -6,7 +6,7 @@ import { SqlAuditLog } from "../audit-log.ts";
 import { SqlExportStore } from "./export-store.ts";
 
 const wanted = { kinds: ["audit"], maxAuditLag: null } as const;
-const lease = { seconds: 30, isAlone: false };
+const lease = { seconds: 30, isAlone: false, maxAuditLag: null };
 let opened: TestDatabase;
 let audit: SqlAuditLog;
 let store: SqlExportStore;
@@ -96,6 +96,15 @@ onEachDatabase((databases) => {
     expect(await store.sent("b", "s3", 2)).toBe(false);
   });
 
+  test("numbers as many records as a batch takes, however many wait", async () => {
+    await store.register(["s3"], wanted);
+    await append(1, 600);
+    await store.hold("a", ["s3"], lease);
+    expect((await store.next("a", "s3", 500))?.records).toHaveLength(500);
+    await store.sent("a", "s3", 500);
+    expect(idsOf(await store.next("a", "s3", 500))?.at(-1)).toEqual([600, 600]);
+  });
+
   test("reports a record that retention deleted before it was sent, and keeps its number", async () => {
     await store.register(["s3"], wanted);
     await append(1, 3);
@@ -125,7 +134,7 @@ onEachDatabase((databases) => {
   test("refuses changes, but no revocation and no sign-in, while a required receiver fails for too long", async () => {
     await store.register(["s3"], { kinds: ["audit"], maxAuditLag: 300 });
     await append(1, 1);
-    await store.hold("a", ["s3"], lease);
+    await store.hold("a", ["s3"], { ...lease, maxAuditLag: 300 });
     await store.failed("a", "s3", "503");
     await append(2, 2);
     await opened.db`UPDATE export_sinks SET failing_since = failing_since - 301`;
@@ -145,6 +154,9 @@ onEachDatabase((databases) => {
     // A receiver to which no process exports any more counts as failing.
     await opened.db`UPDATE export_sinks SET seen_at = seen_at - 301`;
     expect(append(9, 9)).rejects.toThrow("Nothing was changed");
+    // A server that starts without the receiver ends the requirement.
+    await store.unrequire("s3");
+    await append(9, 9);
   });
 
   test("forgets a receiver that no process has used for a week, with its records", async () => {

@@ -15,8 +15,8 @@ import { type RecordRow, recordOf } from "../record-row.ts";
 
 /** Rows of one query, because SQLite blocks the thread that serves requests. */
 const rowsAtOnce = 100;
-/** Records are numbered in steps of this size. */
-const numberedAtOnce = 1_000;
+/** Records are numbered in steps of this size, because SQLite blocks the thread that serves requests. */
+const numberedAtOnce = 250;
 /** Records without a number are counted only up to this number. */
 const maxCounted = 10_000;
 const maxErrorLength = 300;
@@ -71,7 +71,7 @@ export class SqlExportStore implements ExportStore {
   hold(
     holder: string,
     sinks: readonly string[],
-    { seconds, isAlone }: { seconds: number; isAlone: boolean },
+    { seconds, isAlone, maxAuditLag }: Parameters<ExportStore["hold"]>[2],
   ): Promise<boolean> {
     return written(this.#db, async (tx) => {
       const isFree = isAlone ? tx`1 = 1` : tx`held_until <= ${databaseSeconds(tx)}`;
@@ -79,9 +79,15 @@ export class SqlExportStore implements ExportStore {
         UPDATE export_lease SET holder = ${holder}, held_until = ${databaseSeconds(tx)} + ${seconds}
         WHERE id = 1 AND (holder = ${holder} OR ${isFree}) RETURNING id`;
       if (held.length === 0) return false;
-      await tx`UPDATE export_sinks SET seen_at = ${databaseSeconds(tx)} WHERE name IN ${tx([...sinks])}`;
+      await tx`
+        UPDATE export_sinks SET seen_at = ${databaseSeconds(tx)}, max_audit_lag = ${maxAuditLag}
+        WHERE name IN ${tx([...sinks])}`;
       return true;
     });
+  }
+
+  async unrequire(sink: string): Promise<void> {
+    await written(this.#db, (tx) => tx`UPDATE export_sinks SET max_audit_lag = NULL WHERE name = ${sink}`);
   }
 
   async release(holder: string): Promise<void> {
@@ -89,9 +95,11 @@ export class SqlExportStore implements ExportStore {
   }
 
   async next(holder: string, sink: string, limit: number): Promise<ExportBatch | undefined> {
+    for (let numbered = 0; numbered < limit; numbered += numberedAtOnce) {
+      if (!(await written(this.#db, (tx) => numberRecords(tx, holder)))) break;
+    }
     const found = await written(this.#db, async (tx) => {
       if (!(await isHolder(tx, holder))) return undefined;
-      await numberRecords(tx);
       const [row]: Pick<SinkRow, "sent_seq" | "batch_end">[] = await tx`
         SELECT sent_seq, batch_end FROM export_sinks WHERE name = ${sink}`;
       if (!row) return undefined;
@@ -205,9 +213,10 @@ async function isHolder(tx: Database, holder: string): Promise<boolean> {
 
 /**
  * Gives new records their numbers: without gaps, and in the order of their ids, which begin with the time. Records that
- * another transaction commits later get higher numbers, so no cursor passes over them.
+ * another transaction commits later get higher numbers, so no cursor passes over them. Returns whether more may wait.
  */
-async function numberRecords(tx: Database): Promise<void> {
+async function numberRecords(tx: Database, holder: string): Promise<boolean> {
+  if (!(await isHolder(tx, holder))) return false;
   const numbered: unknown[] = await tx`
     UPDATE export_queue SET seq = numbers.seq FROM (
       SELECT record_id, (SELECT seq FROM export_lease WHERE id = 1) + row_number() OVER (ORDER BY record_id) AS seq
@@ -215,6 +224,7 @@ async function numberRecords(tx: Database): Promise<void> {
     ) AS numbers
     WHERE export_queue.record_id = numbers.record_id RETURNING export_queue.seq`;
   if (numbered.length > 0) await tx`UPDATE export_lease SET seq = seq + ${numbered.length} WHERE id = 1`;
+  return numbered.length === numberedAtOnce;
 }
 
 function numberOrNull(value: number | string | null): number | null {
