@@ -283,8 +283,8 @@ export interface KeyStore {
   endDue(nowSeconds: number): Promise<void>;
   /** Stores when keys were last used: Unix seconds by key id. Never moves a time back. */
   touchKeys(lastUsed: ReadonlyMap<string, number>): Promise<void>;
-  /** Reports whether the person made one of these keys, directly or by other keys. */
-  areMadeBy(ids: readonly string[], personId: string): Promise<boolean>;
+  /** Reports whether the person made one of these keys, directly or through other keys. */
+  descendFrom(ids: readonly string[], personId: string): Promise<boolean>;
   /** Returns the ids of everything that is suspended: accounts, people, apps, and keys that have not ended. */
   listSuspended(): Promise<string[]>;
   /** Returns a number that rises with each change of a key, account or tier, by any process. */

@@ -54,7 +54,7 @@ export async function keysPage(
     return pageOf(shown, limit);
   }
   const named = search === undefined ? () => true : isNamed(search);
-  const made = (key: ApiKeyRecord) => madeBy === undefined || isMadeBy(key, madeBy);
+  const made = (key: ApiKeyRecord) => madeBy === undefined || isCreatedDirectlyBy(key, madeBy);
   const found: KeyWire[] = [];
   let last = after;
   for (let inspected = 0; inspected < maxInspected; inspected += batch) {
@@ -84,8 +84,11 @@ async function requireCursor(after: string, principal: Principal, keys: Keys): P
   throw invalidRequest("after: must be the id of a key of this list, such as the last one shown.");
 }
 
-/** Reports whether the person or key made the key, or the key is the member's own. No index finds these keys. */
-export function isMadeBy({ createdBy, personId }: ApiKeyRecord, id: string): boolean {
+/**
+ * Reports whether the person or key made the key, or the key is the member's own. Keys that those keys made do not
+ * count. No index finds these keys.
+ */
+export function isCreatedDirectlyBy({ createdBy, personId }: ApiKeyRecord, id: string): boolean {
   return createdBy === id || personId === id;
 }
 

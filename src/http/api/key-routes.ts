@@ -45,7 +45,7 @@ import {
 } from "../../wire/keys.ts";
 import type { ScopedRoute } from "../exchange/route.ts";
 import { type EndpointDeps, type Named, scopedEndpoints } from "./endpoint.ts";
-import { batch, isMadeBy, keyList, keyQuery, keysPage } from "./key-list.ts";
+import { batch, isCreatedDirectlyBy, keyList, keyQuery, keysPage } from "./key-list.ts";
 import { listInTurn, listTurns } from "./list-turns.ts";
 
 export interface KeyRouteDeps extends EndpointDeps {
@@ -221,7 +221,7 @@ const revokeMadeBy = endpoint("POST", "/v1/keys/revoke", {
       for (;;) {
         // The revocation goes on after its client has left.
         const keys = await listTurns.run(account.id, () => deps.keys.listKeys(filter, { after, limit: batch }));
-        const made = keys.filter((key) => !key.revoked && isMadeBy(key, madeBy));
+        const made = keys.filter((key) => !key.revoked && isCreatedDirectlyBy(key, madeBy));
         for (const { id } of made) {
           const isOwn = principal.keys.some((key) => key.id === id);
           const chain = await deps.keys.findChainById(id);

@@ -208,8 +208,8 @@ onEachDatabase((databases) => {
       await add({ id: "key_1", createdBy: "usr_1" });
       await add({ id: "key_2", createdBy: "key_1" });
       await add({ id: "key_3", createdBy: "key_2" });
-      expect(await keys.areMadeBy(["key_3"], "usr_1")).toBe(true);
-      expect(await keys.areMadeBy(["key_3"], "usr_2")).toBe(false);
+      expect(await keys.descendFrom(["key_3"], "usr_1")).toBe(true);
+      expect(await keys.descendFrom(["key_3"], "usr_2")).toBe(false);
     });
 
     test("writes the last uses of hundreds of keys, each its own", async () => {

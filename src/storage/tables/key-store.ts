@@ -175,7 +175,7 @@ export class SqlKeyStore implements KeyStore {
   }
 
   /** Follows the makers of keys, because a rotated key and one that a key made have a key as their maker. */
-  async areMadeBy(ids: readonly string[], personId: string): Promise<boolean> {
+  async descendFrom(ids: readonly string[], personId: string): Promise<boolean> {
     const db = this.#lookups;
     const rows: unknown[] = await available(db`
       WITH RECURSIVE makers (id, created_by) AS (

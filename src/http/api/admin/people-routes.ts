@@ -44,7 +44,7 @@ export interface AdminPeopleDeps extends EndpointDeps, InvitationRouteDeps {
   accounts: Pick<AccountStore, "findAccount">;
   /** Called after a person was deleted, to clear caches of the person's credentials. */
   changed(ids?: readonly string[]): void;
-  keys: Pick<KeyStore, "areMadeBy">;
+  keys: Pick<KeyStore, "descendFrom">;
   keptAnswers: Pick<KeptAnswers, "forgetAccounts">;
   connectFlow: Pick<ConnectFlow, "farewell">;
 }
@@ -175,7 +175,7 @@ async function setSuspended(
   if ((person.suspendedAt !== null) === isSuspended) return detailsToWire(person, deps);
   const isOwn = principal.person?.id === person.id || principal.keys.some(({ personId }) => personId === person.id);
   const ids = principal.keys.map((key) => key.id);
-  if (isOwn || (await deps.keys.areMadeBy(ids, person.id))) {
+  if (isOwn || (await deps.keys.descendFrom(ids, person.id))) {
     const verb = isSuspended ? "suspend" : "resume";
     throw forbidden(`You cannot ${verb} yourself, nor with a key that you made. Ask another operator.`);
   }
