@@ -68,8 +68,11 @@ export type AccountChanges = Partial<Pick<Account, "name" | "tier" | "status" | 
 
 export interface AccountStore {
   findAccount(id: string): Promise<Account | undefined>;
-  /** Returns accounts in the order of creation, beginning with the one that follows the id `after`. */
-  listAccounts(page: { after: string | undefined; limit: number }): Promise<Account[]>;
+  /**
+   * Returns accounts in the order of creation, beginning with the one that follows the id `after`. With `search`, returns
+   * those with this text in their name, in either case, or with this id.
+   */
+  listAccounts(page: { after: string | undefined; limit: number; search?: string | undefined }): Promise<Account[]>;
   /** `insertAccount` and `updateAccount` also write the audit event, in the same transaction. */
   insertAccount(account: Account, event: AuditEvent): Promise<void>;
   updateAccount(id: string, changes: AccountChanges, event: AuditEvent): Promise<Account | undefined>;

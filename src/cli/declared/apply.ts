@@ -1,9 +1,11 @@
 // `headrace apply` and `headrace diff`: compare files with the objects of a server, and make the objects what the
 // files say.
+
 import { z } from "zod";
 import { understood } from "../login/api-request.ts";
 import type { ServerCall } from "../login/server-command.ts";
 import { serverCommand } from "../login/server-command.ts";
+import { operatorNeeds } from "../models/model-records.ts";
 import { CliError, exitCodes, printable, type Terminal } from "../terminal/terminal.ts";
 import { located, readDocuments } from "./documents.ts";
 import { SecretFiles } from "./secret-files.ts";
@@ -50,7 +52,7 @@ values. secret_to beside the name is the file for the secret of a new key or web
 export const applyCommand = serverCommand({
   name: "apply",
   summary: "make the server's objects what files say",
-  description: "Show how the objects of the server differ from the files, and change them. Needs an operator's key.",
+  description: `Show how the objects of the server differ from the files, and change them. ${operatorNeeds}`,
   options: {
     ...options,
     replaceLost: ["--replace-lost", "replace keys and webhooks whose secret is not in its file, unless a key was used"],
@@ -100,7 +102,7 @@ run it again: it goes on with what is left.`,
 export const diffCommand = serverCommand({
   name: "diff",
   summary: "show how the server's objects differ from files",
-  description: "Show how the objects of the server differ from the files. Needs an operator's key.",
+  description: `Show how the objects of the server differ from the files. ${operatorNeeds}`,
   options,
   examples: ["headrace diff -f headrace.d/", "headrace diff -f headrace.d/ --managed-by production --prune"],
   help: [documentHelp, "The exit code is 0 without differences, 2 with differences and 1 if the command failed."],

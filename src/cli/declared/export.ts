@@ -1,8 +1,10 @@
 // `headrace export`: prints the objects of a server as documents for files.
+
 import { z } from "zod";
 import { writeYamlDocuments } from "../../config/read-yaml.ts";
 import { requestWholeList, understood } from "../login/api-request.ts";
 import { serverCommand } from "../login/server-command.ts";
+import { operatorNeeds } from "../models/model-records.ts";
 
 const document = z.object({
   kind: z.string(),
@@ -15,7 +17,7 @@ type Document = z.infer<typeof document>;
 export const exportCommand = serverCommand({
   name: "export",
   summary: "print the server's objects as files",
-  description: "Print the objects of the server as YAML documents for headrace apply. Needs an operator's key.",
+  description: `Print the objects of the server as YAML documents for headrace apply. ${operatorNeeds}`,
   options: {
     kind: ["--kind <kind>", "only objects of this kind, such as model"],
     managedBy: ["--managed-by <name>", "only objects of this set of files"],

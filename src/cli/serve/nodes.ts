@@ -1,4 +1,5 @@
 // `headrace nodes`: lists, approves, drains and removes nodes, and makes the tokens with which machines join.
+
 import { InvalidArgumentError, Option } from "commander";
 import { type Environment, environments } from "../../domain/api-key.ts";
 import { everyModel } from "../../domain/models/node.ts";
@@ -7,6 +8,7 @@ import { type Column, type CommandEntry, command, type Outcome, printRows } from
 import { requestJson, requestWholeList, understood } from "../login/api-request.ts";
 import type { Connection } from "../login/connection.ts";
 import { type ServerCall, serverCommand } from "../login/server-command.ts";
+import { operatorNeeds } from "../models/model-records.ts";
 import { formatRelative, formatTimeAndRelative, parseSpan } from "../terminal/figures.ts";
 import { CliError, exitCodes, printable } from "../terminal/terminal.ts";
 
@@ -210,8 +212,7 @@ const removeCommand = serverCommand({
 export const nodesCommand = command({
   name: "nodes",
   summary: "manage the machines that serve this gateway",
-  description:
-    "Manage the nodes of a gateway: machines that serve their models to it. Needs an operator's key, from headrace operator-key.",
+  description: `Manage the nodes of a gateway: machines that serve their models to it. ${operatorNeeds}`,
   examples: [
     "headrace nodes                                   list them",
     "headrace nodes token --models qwen3-8b           a token, and the command for the machine",

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { CliError, exitCodes } from "../terminal/terminal.ts";
 
 export const ownerOptions = {
-  allAccounts: ["--all-accounts", "show all accounts; needs a key with the scope admin:manage"],
+  allAccounts: ["--all-accounts", "show all accounts; needs an operator's key"],
   account: ["--account <id>", "with --all-accounts: show one account"],
   person: ["--person <id>", "with --all-accounts: show one person"],
 } as const;

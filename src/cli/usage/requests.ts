@@ -51,8 +51,8 @@ const showCommand = serverCommand({
   options: { allAccounts: ownerOptions.allAccounts, json: ["--json", "print the request as the API gives it"] },
   examples: ["headrace requests show req_01935a7c-2f10-7c3a-9b1e-5f0a4c2d7e11"],
   help: [
-    `Names of model servers, and what they said, are shown to operators: use a key
-with the scope admin:manage.`,
+    `Names of model servers, and what they said, are shown to operators: use an
+operator's key, from headrace operator-key.`,
   ],
   async run({ connect, ask, terminal, options }, id) {
     const connection = await connect();

@@ -1,4 +1,5 @@
 // `headrace top`: the spend, the busiest keys and the slowest models of the last five minutes, live.
+
 import { z } from "zod";
 import { nanoOfUsd, usdOf } from "../../base/money.ts";
 import { percentilesOfCounts, type TimeCounts } from "../../domain/usage/time-counts.ts";
@@ -6,6 +7,7 @@ import { type Column, printRows } from "../command.ts";
 import { requestJson, understood } from "../login/api-request.ts";
 import type { Connection } from "../login/connection.ts";
 import { serverCommand } from "../login/server-command.ts";
+import { operatorNeeds } from "../models/model-records.ts";
 import { formatCount, formatUsd } from "../terminal/figures.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { withAllNames } from "./all-accounts.ts";
@@ -40,8 +42,7 @@ interface Sums {
 export const topCommand = serverCommand({
   name: "top",
   summary: "show spend, busy keys and slow models of the last five minutes",
-  description:
-    "Show the spend, the busiest keys and the slowest models of the last five minutes, renewed every two seconds on a terminal until Ctrl-C. Needs a key with the scope admin:manage.",
+  description: `Show the spend, the busiest keys and the slowest models of the last five minutes, renewed every two seconds on a terminal until Ctrl-C. ${operatorNeeds}`,
   options: {
     allAccounts: ["--all-accounts", "show all accounts instead of the key's own"],
     account: ["--account <id>", "show one account"],

@@ -100,6 +100,20 @@ onEachDatabase((databases) => {
       expect(await ids("acct_2")).toEqual(["acct_3"]);
     });
 
+    test("finds accounts by a part of their name in either case, or by their id", async () => {
+      const names = ["Web shop", "Ünal 100%", "Web_shop", "Books"];
+      for (const [index, name] of names.entries())
+        await accounts.insertAccount(account(`acct_${index}`, { name }), event());
+      const named = async (search: string) =>
+        (await accounts.listAccounts({ after: undefined, limit: 9, search })).map(({ name }) => name);
+      expect(await named("web")).toEqual(["Web shop", "Web_shop"]);
+      expect(await named("b_s")).toEqual(["Web_shop"]);
+      expect(await named("0%")).toEqual(["Ünal 100%"]);
+      expect(await named("Ün")).toEqual(["Ünal 100%"]);
+      expect(await named("acct_3")).toEqual(["Books"]);
+      expect(await named("\\")).toEqual([]);
+    });
+
     test("changes only the named fields of an account, with event and revision, and no unknown account", async () => {
       await accounts.insertAccount(account("acct_1"), event());
       const changes = { tier: "free", overrides: { monthlyTokens: 5, monthlySpend: null } } as const;

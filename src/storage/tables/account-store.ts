@@ -63,10 +63,15 @@ export class SqlAccountStore implements AccountStore {
   }
 
   /** Lists accounts ordered by id, which begins with the time. */
-  listAccounts({ after, limit }: { after: string | undefined; limit: number }): Promise<Account[]> {
+  listAccounts({ after = "", limit, search }: Parameters<AccountStore["listAccounts"]>[0]): Promise<Account[]> {
     const db = this.#db;
-    const rows = db`
-      SELECT * FROM accounts ${after === undefined ? db`` : db`WHERE id > ${after}`} ORDER BY id LIMIT ${limit}`;
+    const pattern = `%${search?.replace(/[\\%_]/g, "\\$&")}%`;
+    // SQLite lowers only ASCII letters.
+    const isFound =
+      search === undefined
+        ? db``
+        : db`AND (id = ${search} OR name LIKE ${pattern} ESCAPE '\\' OR lower(name) LIKE lower(${pattern}) ESCAPE '\\')`;
+    const rows = db`SELECT * FROM accounts WHERE id > ${after} ${isFound} ORDER BY id LIMIT ${limit}`;
     return available(accounts.all(rows));
   }
 

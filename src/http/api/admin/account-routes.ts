@@ -37,7 +37,10 @@ export interface AdminAccountDeps extends EndpointDeps {
 
 export const accountParameter = [{ name: "id", in: "path", description: "Id of the account, `acct_…`." }] as const;
 
-const accountQuery = z.object(pageQuery);
+const accountQuery = z.object({
+  ...pageQuery,
+  search: z.string().min(1).max(100).optional().meta({ description: "Text in the name, or the whole id." }),
+});
 export const accountList = listOf(accountShape, "AccountList");
 
 const endpoint = adminEndpoints<AdminAccountDeps>();
@@ -63,8 +66,8 @@ const list = endpoint("GET", "/v1/admin/accounts", {
   description: "Oldest first.",
   query: accountQuery,
   response: { description: "One page of accounts.", json: accountList },
-  async answer({ deps: { accounts }, query: { limit, after } }) {
-    const found = await accounts.listAccounts({ after, limit: limit + 1 });
+  async answer({ deps: { accounts }, query: { limit, after, search } }) {
+    const found = await accounts.listAccounts({ after, limit: limit + 1, search });
     return pageOf(found.map(accountToWire), limit);
   },
 });
