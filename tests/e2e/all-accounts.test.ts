@@ -41,7 +41,7 @@ beforeAll(async () => {
   const models = model("shared", "one", ", fallbacks: [spare]") + model("spare", "two");
   server = await startHeadrace({ yaml: `${upstreams}models:\n${models}` });
   operator = await mintKey(server.dataDir, { scopes, accountId: server.firstKey.record.accountId });
-  acme = await customer("Acme");
+  acme = await customer("Acme", ada);
   bolt = await customer("Bolt");
   asked["answered"] = await ask(acme.key, chat, { "x-headrace-tags": "team-a" });
   const detail = [{ loc: ["body", "messages", 0, "content"], msg: "Field required", type: "missing", input: canary }];
@@ -66,14 +66,20 @@ afterAll(async () => {
   await second[Symbol.asyncDispose]();
 });
 
-async function customer(name: string): Promise<{ id: string; key: string; keyId: string }> {
+/** The person whose key Acme uses. */
+const ada = "usr_ada";
+
+async function customer(
+  name: string,
+  personId: string | null = null,
+): Promise<{ id: string; key: string; keyId: string }> {
   const made = await server.request("/v1/admin/accounts", {
     headers: { authorization: `Bearer ${operator}` },
     body: { name },
   });
   const { id } = (await made.json()) as { id: string };
   const { key, record } = await mintKeyRecord(server.dataDir, {
-    ...{ accountId: id, name: `Key of ${name}` },
+    ...{ accountId: id, name: `Key of ${name}`, personId },
     scopes: scopes.filter((scope) => scope !== "admin:manage"),
   });
   return { id, key, keyId: record.id };
@@ -129,6 +135,8 @@ const filters: [query: () => string, names: string[]][] = [
   [() => "deployment=one/shared&outcome=failed", ["failed", "invalid"]],
   [() => "deployment=one/other", []],
   [() => `account=${acme.id}&tag=team-a`, ["answered"]],
+  [() => `person=${ada}`, ["answered", "failed", "invalid"]],
+  [() => `person=${ada}&outcome=completed`, ["answered"]],
   [() => "person=usr_none", []],
   [() => "environment=live", []],
 ];
@@ -192,7 +200,13 @@ test("adds up the usage of all accounts by every group", async () => {
           [acme.id, 3],
         ],
   );
-  expect(await sums("bucket=month&group_by=person")).toMatchObject([{ person: null, requests: 4 }]);
+  const byPerson = await sums("bucket=month&group_by=person");
+  expect(new Map(byPerson.map(({ person, requests }) => [person, requests]))).toEqual(
+    new Map<unknown, unknown>([
+      [ada, 3],
+      [null, 1],
+    ]),
+  );
   expect(await sums(`bucket=day&group_by=account,tag&account=${acme.id}`)).toHaveLength(2);
   for (const bucket of ["minute", "hour", "day", "month"]) {
     const rows = await sums(
@@ -258,7 +272,10 @@ test("adds up the same from single requests as from the sums", async () => {
     }
     return Object.fromEntries([...added].toSorted());
   };
-  expect(costs(outcomes.flat())).toEqual(costs(await rows(start)));
+  const fromRequests = costs(outcomes.flat());
+  expect(fromRequests).toEqual(costs(await rows(start)));
+  const counted = Object.entries(fromRequests).filter(([, sum]) => sum > 0);
+  expect(new Set(counted.map(([name]) => name.split(" ")[0]))).toEqual(new Set([acme.id, bolt.id]));
 });
 
 test.each([

@@ -3,8 +3,10 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { type Browser, invite, setUp, signIn } from "../support/browser.ts";
 import { type GatedUpstream, startGatedUpstream } from "../support/gated-upstream.ts";
-import { until } from "../support/headrace.ts";
+import { type TestServer, until } from "../support/headrace.ts";
 import { askAsApp, refreshFields, registerApp, signInTo } from "../support/oauth-apps.ts";
+import { adminOf } from "../support/operated.ts";
+import { makeOperatorKey } from "../support/operator-key.ts";
 import { startReplicas, type TestReplicas } from "../support/replicas.ts";
 import { upstreamYaml } from "../support/scripted-upstream.ts";
 
@@ -159,10 +161,14 @@ test("lets only the operators' endpoint resume a key that an operator suspended"
   expect(await olga.ask(`/v1/keys/${made["id"]}`)).toMatchObject({ status: "active" });
 });
 
-test("refuses to suspend the last operator or oneself", async () => {
+test("refuses to suspend the last operator, also with another operator's key, and oneself", async () => {
   const { id } = (await olga.ask("/v1/session"))["person"] as { id: string };
   const answer = await olga.request(`/v1/admin/people/${id}/suspend`, { method: "POST" });
   expect([answer.status, await answer.text()]).toEqual([403, expect.stringContaining("cannot suspend yourself")]);
+  const [first] = all.servers as [TestServer, TestServer];
+  const operator = await makeOperatorKey(first.dataDir, [], all.env);
+  const last = await adminOf(first, operator)("POST", `/people/${id}/suspend`);
+  expect([last.status, last.body.error.message]).toEqual([403, expect.stringContaining("last operator")]);
 });
 
 async function otherAccount(): Promise<{ account: string; key: string; keyId: string }> {
