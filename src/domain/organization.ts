@@ -12,6 +12,8 @@ export interface Organization extends ByName<AccountAmount, number | null> {
   quotas: readonly QuotaRule[];
   /** Unix seconds. */
   createdAt: number;
+  /** Rises whenever an account joins or leaves. */
+  membersRevision: number;
 }
 
-export type OrganizationChanges = Partial<Omit<Organization, "id" | "createdAt">>;
+export type OrganizationChanges = Partial<Omit<Organization, "id" | "createdAt" | "membersRevision">>;

@@ -1,4 +1,5 @@
-// Detects that an account or key lost a quota with a window. From then on, usage is not counted under that quota.
+// Detects that an account or key lost a quota with a window, and that accounts joined or left an organization: usage was
+// not counted under these quotas, or that of other accounts was.
 import type { LimitSet, LimitStore, Quota } from "../domain/limits/limits.ts";
 
 /**
@@ -12,6 +13,9 @@ export class DroppedQuotas {
   /** Quotas with a window, by the id of the monthly quota, which every account and key has. */
   readonly #windows = new Map<string, readonly Quota[]>();
 
+  /** The last revision of the accounts of each organization and environment, by the id of the monthly quota. */
+  readonly #revisions = new Map<string, number>();
+
   constructor(limits: Pick<LimitStore, "forgetQuotas">) {
     this.#limits = limits;
   }
@@ -22,6 +26,7 @@ export class DroppedQuotas {
    */
   seen(limits: LimitSet): LimitSet {
     const { quotas, windows = [] } = limits;
+    for (const quota of quotas) if (quota.membersRevision !== undefined) this.#seenMembers(quota, windows);
     if (windows.length === 0 && this.#windows.size === 0) return limits;
     for (const { id } of quotas) {
       const before = this.#windows.get(id);
@@ -34,6 +39,19 @@ export class DroppedQuotas {
       else this.#windows.delete(id);
     }
     return limits;
+  }
+
+  /**
+   * Forgets the usage if the accounts changed since the last time, and at the first time: the process that changed them
+   * may have died before it did so.
+   */
+  #seenMembers(quota: Quota, windows: readonly Quota[]): void {
+    const { id, membersRevision = 0 } = quota;
+    const known = this.#revisions.get(id);
+    if (known !== undefined && known >= membersRevision) return;
+    if (this.#revisions.size >= maxKnown) this.#revisions.clear();
+    this.#revisions.set(id, membersRevision);
+    this.#limits.forgetQuotas([quota, ...windows.filter((window) => window.id.startsWith(`${id} `))]);
   }
 
   #remember(id: string, windows: readonly Quota[]): void {

@@ -116,7 +116,7 @@ export function limitsOf({ keys, account, environment, tier }: LimitedParty): Ch
 
 /** Returns the quotas that the accounts of an organization share. Environments without limits still count usage. */
 export function organizationLimits(
-  { id: ownerId, monthlyTokens, monthlySpend, quotas }: Organization,
+  { id: ownerId, monthlyTokens, monthlySpend, quotas, membersRevision }: Organization,
   environment: Environment,
 ): Pick<AccountLimits, "quota" | "windows"> {
   const holds = defaultTierEnvironments.includes(environment);
@@ -127,6 +127,7 @@ export function organizationLimits(
     environment,
     tokens: holds ? monthlyTokens : null,
     nanoUsd: holds ? nanoUsdOf(monthlySpend) : null,
+    membersRevision,
     counted: undefined,
   };
   return { quota, windows: holds ? windowsOf(quota, quotas) : [] };

@@ -36,6 +36,8 @@ export interface Quota {
   readonly filter?: QuotaFilter;
   /** The amounts that end a running answer when they are used up. Undefined means none. */
   readonly stops?: StoppingAmounts | undefined;
+  /** Differs after a change of the accounts whose usage counts. Undefined if these never change. */
+  readonly membersRevision?: number | undefined;
   /** The limit store's counter of this quota, cached here. Only the store uses it. */
   counted?: object | undefined;
 }

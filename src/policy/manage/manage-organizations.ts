@@ -19,7 +19,7 @@ export function createOrganization(
   requireOperator(principal);
   const organization: Organization = {
     ...byName(accountAmounts, () => null),
-    ...{ id: `org_${Bun.randomUUIDv7()}`, name: "", quotas: [], createdAt: origin.nowSeconds },
+    ...{ id: `org_${Bun.randomUUIDv7()}`, name: "", quotas: [], createdAt: origin.nowSeconds, membersRevision: 0 },
     ...changesOf(request),
   };
   const detail = settingsOf(organization);

@@ -50,7 +50,7 @@ describe("limits of a principal", () => {
 
   test("adds the shared quotas of the account's organization in live and test", () => {
     const organization = {
-      ...{ id: "org_1", name: "Group", createdAt: 0, monthlyTokens: 900, monthlySpend: null },
+      ...{ id: "org_1", name: "Group", createdAt: 0, membersRevision: 3, monthlyTokens: 900, monthlySpend: null },
       quotas: [{ unit: "usd", amount: 2, per: "day", window: "calendar" }] as const,
     };
     const member = accountFor({ id: "acct_1", organizationId: "org_1", organization });
@@ -59,7 +59,7 @@ describe("limits of a principal", () => {
     const shared = { owner: "organization", ownerId: "org_1", environment: "test" };
     expect(quotas.map(({ id }) => id)).toEqual(["account:acct_1:test", "organization:org_1:test", "key:key_1"]);
     expect(groups.map(({ id }) => id)).toEqual(quotas.map(({ id }) => id));
-    expect(quotas[1]).toMatchObject({ ...shared, tokens: 900, nanoUsd: null });
+    expect(quotas[1]).toMatchObject({ ...shared, tokens: 900, nanoUsd: null, membersRevision: 3 });
     expect(windows).toMatchObject([{ ...shared, id: "organization:org_1:test day calendar", nanoUsd: 2e9 }]);
     const inDev = limitsOf({ keys: [key], account: member, environment: "dev", tier });
     expect(inDev.quotas[1]).toMatchObject({ owner: "organization", tokens: null, nanoUsd: null });

@@ -1178,4 +1178,8 @@ const migrations: readonly (readonly string[])[] = [
       held_until BIGINT NOT NULL
     )`,
   ],
+  [
+    // Raised whenever an account joins or leaves, so that its usage is read again.
+    `ALTER TABLE organizations ADD COLUMN members_revision BIGINT NOT NULL DEFAULT 0`,
+  ],
 ];

@@ -65,6 +65,7 @@ export const organizations = table<Organization>({
   ...byName(accountAmounts, ({ wire }) => named(wire, integer)),
   quotas: json,
   createdAt: integer,
+  membersRevision: integer,
 });
 
 /** Reads JSON; null becomes undefined. */

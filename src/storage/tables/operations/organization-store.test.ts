@@ -9,7 +9,14 @@ import { SqlKeyStore } from "../key-store.ts";
 import { SqlOrganizationStore } from "./organization-store.ts";
 
 const group: Organization = {
-  ...{ id: "org_1", name: "Ünï", monthlyTokens: 7_000_000_000, monthlySpend: 99.5, createdAt: 1_800_000_000 },
+  ...{
+    id: "org_1",
+    name: "Ünï",
+    monthlyTokens: 7_000_000_000,
+    monthlySpend: 99.5,
+    createdAt: 1_800_000_000,
+    membersRevision: 0,
+  },
   quotas: [{ unit: "usd", amount: 2.5, per: "5h", window: "rolling", models: ["gpt-*"] }],
 };
 
@@ -43,11 +50,11 @@ onEachDatabase((databases) => {
     expect(await store.moveAccount("acct_1", "org_1", event())).toEqual({ before: null });
     expect((await keys.findChainById("key_1"))?.account).toMatchObject({
       organizationId: "org_1",
-      organization: group,
+      organization: { ...group, membersRevision: 1 },
     });
     await store.updateOrganization("org_1", { monthlySpend: null, quotas: [] }, event());
     expect((await keys.findChainById("key_1"))?.account.organization).toEqual({
-      ...{ ...group, monthlySpend: null, quotas: [] },
+      ...{ ...group, monthlySpend: null, quotas: [], membersRevision: 1 },
     });
     expect(await keys.credentialRevision()).toBe(revision + 2);
     revision += 2;

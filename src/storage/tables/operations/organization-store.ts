@@ -64,6 +64,9 @@ export class SqlOrganizationStore implements OrganizationStore {
         return { result: undefined, changed: false };
       }
       await tx`UPDATE accounts SET organization_id = ${organizationId} WHERE id = ${accountId}`;
+      await tx`
+        UPDATE organizations SET members_revision = members_revision + 1
+        WHERE id = ${organizationId} OR id = ${account.organizationId ?? null}`;
       return { result: { before: account.organization ?? null }, changed: true };
     });
   }
