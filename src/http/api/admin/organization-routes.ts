@@ -168,6 +168,7 @@ const add = endpoint("PUT", "/v1/admin/organizations/:id/accounts/:account", {
     "An account belongs to one organization at most: it leaves the previous one. All that the account used in the current windows counts in the organization from then on, and no longer in the previous one. Requests that run at that moment are not counted.",
   parameters: accountParameters,
   response: { description: "The account.", json: accountShape },
+  errors: ["not_found"],
   async answer({ deps, principal, id, exchange, origin }) {
     const organization = await find(deps, id);
     const accountId = exchange.params["account"] ?? "";

@@ -144,7 +144,7 @@ function ofAllAccounts(deps: Deps): ScopedRoute {
       description,
       query: allAccountsParameters,
       response: { description: "The statement.", json: allAccountsShape, contentTypes: ["text/csv"] },
-      errors: ["permission_denied"],
+      errors: ["permission_denied", "not_found"],
     },
     async handle(exchange, principal) {
       requireOperator(principal);
