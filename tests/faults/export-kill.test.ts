@@ -135,5 +135,5 @@ test.each(["sqlite", "postgres"])(
       rmSync(directory, { recursive: true, force: true });
     }
   },
-  120_000,
+  300_000,
 );
