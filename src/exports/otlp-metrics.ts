@@ -127,7 +127,7 @@ function sampleIn(line: string): Sample {
   const value = Number(line.slice(end + 1).replace("Inf", "Infinity"));
   if (brace < 0) return { name: line.slice(0, end), labels: {}, value };
   const labels: Record<string, string> = {};
-  for (const [, name = "", text = ""] of line.slice(brace, end).matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)) {
+  for (const [, name = "", text = ""] of line.slice(brace + 1, end).matchAll(/(\w+)="((?:[^"\\]|\\.)*)",?/gy)) {
     labels[name] = text.replace(/\\(.)/g, (_, escaped: string) => (escaped === "n" ? "\n" : escaped));
   }
   return { name: line.slice(0, brace), labels, value };
