@@ -230,18 +230,23 @@ test("names each revoked credential that a restore makes valid again", async () 
       last4: "abcd",
     },
     ...{ scopes: "chat:write", created_at: 1, limit_id: id, revoked, revoked_at: revoked ? nowSeconds : null },
+    suspended_by: null,
   });
-  await db`INSERT INTO api_keys ${db([key("key_ended", 0), key("key_before", 1), key("key_goes_on", 0)])}`;
+  await db`INSERT INTO api_keys ${db([key("key_ended", 0), key("key_before", 1), key("key_goes_on", 0), key("key_held", 0)])}`;
   await db.close();
   rmSync(backup, { recursive: true });
   await makeBackup({ dataDir, target: backup, kind: "backup", version: "1.2.3", nowSeconds });
   const since = await openDatabase(join(dataDir, "headrace.db"));
   await since`UPDATE api_keys SET revoked = 1, revoked_at = ${nowSeconds} WHERE id = 'key_ended'`;
+  await since`UPDATE api_keys SET suspended_by = 'operator' WHERE id = 'key_held'`;
+  await since`UPDATE accounts SET status = 'suspended' WHERE id = ${filled.accountId}`;
   await since.close();
   const { code, stderr } = await restore(["--replace"]);
   expect(code).toBe(0);
   expect(stderr).toContain("VALID AGAIN");
-  expect(stderr).toMatch(/ {2}key_ended {2}key {2}Key key_ended/);
+  expect(stderr).toMatch(/ {2}key_held {2}key {2}Key key_held {2}suspended/);
+  expect(stderr).toMatch(new RegExp(`  ${filled.accountId}  account  .+  suspended`));
+  expect(stderr).toMatch(/ {2}key_ended {2}key {2}Key key_ended {2}revoked/);
   expect(stderr).not.toMatch(/key_before|key_goes_on/);
   // A second restore goes back, with JSON as its output: nothing was revoked in between.
   const [aside = ""] = replaced();

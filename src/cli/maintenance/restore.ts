@@ -33,7 +33,7 @@ export const restoreCommand = command({
   ],
   help: [
     `All records are as they were at the backup. Keys, sessions and app grants that ended since
-then are VALID AGAIN, and usage since then counts against no quota. The secret must be that
+then are VALID AGAIN, suspensions since then are lifted, and usage since then counts against no quota. The secret must be that
 of the backup: HEADRACE_SECRET, or the file \`secret\` of the data directory.`,
   ],
   run: ({ context, options }, path) => restore(context, path, options),
@@ -91,7 +91,13 @@ function show(terminal: Terminal, { replaced, secret, validAgain }: Restored, da
       `The earlier records are in ${replaced}. To recover usage that had not reached the database: headrace spool drain ${join(replaced, "spool")}`,
     );
   }
-  terminal.note(yellow(bold("Keys, logins and app grants that were revoked since the backup are VALID AGAIN.")));
+  terminal.note(
+    yellow(
+      bold(
+        "What was revoked or suspended since the backup is VALID AGAIN: keys, logins, app grants, people, accounts.",
+      ),
+    ),
+  );
   showCredentials(terminal, validAgain);
   terminal.note(
     "Keys, people and settings made since the backup are gone; credentials.json may hold such a key. Usage since then counts against no quota, and rate limits start at zero.",
@@ -110,16 +116,20 @@ function show(terminal: Terminal, { replaced, secret, validAgain }: Restored, da
 
 function showCredentials(terminal: Terminal, validAgain: Restored["validAgain"]): void {
   if (validAgain === undefined) {
-    terminal.note("It is unknown which ones. Revoke them again from your own notes, with headrace keys revoke.");
+    terminal.note(
+      "It is unknown which ones. Revoke or suspend them again from your own notes, with headrace keys revoke and suspend.",
+    );
     return;
   }
   if (validAgain.length === 0) {
     terminal.note("The earlier records show none.");
     return;
   }
-  terminal.note("The earlier records show these. Revoke them again with headrace keys revoke or in the dashboard:");
-  for (const { id, kind, name } of validAgain.slice(0, shownCredentials)) {
-    terminal.note(`  ${printable(id)}  ${printable(kind)}  ${printable(name)}`);
+  terminal.note(
+    "The earlier records show these. Revoke or suspend each again, with headrace keys, people, accounts or apps:",
+  );
+  for (const { id, kind, name, state } of validAgain.slice(0, shownCredentials)) {
+    terminal.note(`  ${printable(id)}  ${printable(kind)}  ${printable(name)}  ${state}`);
   }
   const more = validAgain.length - shownCredentials;
   if (more > 0) terminal.note(`  and ${more} more: --json lists all`);
