@@ -99,7 +99,12 @@ export async function forgetOldSecrets(
 
 function ofFile({ dataDir, secretsHex }: SecretLocation): { file: string; secrets: KeyRing } {
   const file = secretFile(dataDir);
-  if (secretsHex !== undefined || !existsSync(file)) {
+  if (secretsHex === undefined && !existsSync(file)) {
+    throw new StartError(
+      `There is no file ${file}. Name the data directory of the server with --data-dir. If the servers have HEADRACE_SECRET instead of a file, set it here, too.`,
+    );
+  }
+  if (secretsHex !== undefined) {
     throw new StartError(
       "The secret is in HEADRACE_SECRET and not in a file. Make one with `openssl rand -hex 32`, and set HEADRACE_SECRET to the old and the new one, separated by a comma, at all servers; then to the new and the old one: docs/operating.md, “Replacing the secret”.",
     );
