@@ -72,12 +72,15 @@ export async function configInEffect(texts: TextsInEffect): Promise<ConfigInEffe
   const sections = Object.keys(fileSchema.shape).filter(
     (key) => !isOption(key) && valueAt(current, [key]) !== undefined,
   );
+  const reader = new OptionReader({ flags, env, file: startup });
   return {
-    settings: settingsOf(new OptionReader({ flags, env, file: startup }), startup),
+    settings: settingsOf(reader, startup),
     sections: Object.fromEntries(sections.map((key) => [key, shown(source(key), [key], valueAt(current, [key]))])),
     sections_in_file: sections.filter((key) => valueAt(source(key)?.data, [key]) !== undefined),
     differences:
-      !disk || !checked || checked.problems.length > 0 ? [] : differencesOf(current, checked.data, { source, disk }),
+      !disk || !checked || checked.problems.length > 0
+        ? []
+        : differencesOf(current, checked.data, { source, disk }, outrankedPaths(reader)),
     problems: checked?.problems.map(renderProblem) ?? [],
   };
 }
@@ -157,14 +160,22 @@ interface Files {
   disk: YamlFile;
 }
 
-function differencesOf(current: object, disk: object, files: Files): FileDifference[] {
+/** Returns the paths of options that a flag or variable sets: what the file says there is not used after a restart either. */
+function outrankedPaths(reader: OptionReader): ReadonlySet<string> {
+  const outranked = allOptions.filter((option) => ["flag", "variable"].includes(reader.take(option).from));
+  return new Set(outranked.flatMap(({ file }) => (file ? [renderPath(file)] : [])));
+}
+
+function differencesOf(current: object, disk: object, files: Files, outranked: ReadonlySet<string>): FileDifference[] {
   return Object.keys(fileSchema.shape).flatMap((key) =>
-    leafDifferences([key], valueAt(current, [key]), valueAt(disk, [key])).map(({ path, before, after }) => ({
-      path: renderPath(path),
-      in_effect: shown(files.source(key), path, before),
-      in_file: shown(files.disk, path, after),
-      needs_restart: !reloadableKeys.includes(key),
-    })),
+    leafDifferences([key], valueAt(current, [key]), valueAt(disk, [key]))
+      .filter(({ path }) => !path.some((_, index) => outranked.has(renderPath(path.slice(0, index + 1)))))
+      .map(({ path, before, after }) => ({
+        path: renderPath(path),
+        in_effect: shown(files.source(key), path, before),
+        in_file: shown(files.disk, path, after),
+        needs_restart: !reloadableKeys.includes(key),
+      })),
   );
 }
 

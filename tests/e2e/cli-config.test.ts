@@ -80,12 +80,18 @@ test("shows the values in effect with their sources and without secrets", async 
 
 test("shows what the file has and the server does not use, and ends with 2", async () => {
   expect(await config("diff")).toMatchObject({ code: 0 });
-  write(yaml("port: 7000\n").replace("output: 2", "output: 3").replace("sk-canary-upstream", "sk-canary-upstream-2"));
+  write(
+    yaml("port: 7000\nhost: 127.0.0.2\n")
+      .replace("output: 2", "output: 3")
+      .replace("sk-canary-upstream", "sk-canary-upstream-2"),
+  );
   const drift = await config("diff");
   expectNoSecret(drift);
   expect(drift.code).toBe(2);
   expect(drift.stdout).toMatch(/^models\[0\]\.price\.output +2 +3$/m);
-  expect(drift.stdout).toMatch(/^port +- +7000 +needs a restart$/m);
+  expect(drift.stdout).toMatch(/^host +- +127\.0\.0\.2 +needs a restart$/m);
+  // The flag --port outranks the file, also after a restart.
+  expect(drift.stdout).not.toContain("7000");
   expect(drift.stdout).toMatch(/^upstreams\[0\]\.api_key +\[redacted\] +\[redacted\]$/m);
   await server.reconfigure(yaml().replace("output: 2", "output: 3"));
   expect(await config("diff")).toMatchObject({ code: 0 });
