@@ -130,7 +130,8 @@ function earlier(one: number | null, other: number | null): number | null {
 
 /** Describes attempts: `25 of 25 failed in 2 min, last: 500 "CUDA out of memory" (server error), 15 s ago`. */
 export function attemptText({ attempts, failed, last }: AttemptHealth, nowSeconds: number): string {
-  const share = `${failed} of ${attempts} failed in ${attemptWindowSeconds / 60} min`;
+  const span = `${attemptWindowSeconds / 60} min`;
+  const share = attempts === 0 ? `no requests in ${span}` : `${failed} of ${attempts} failed in ${span}`;
   if (!last) return share;
   const { cause, status, message, at } = last;
   const said = [status, message === null ? null : `"${message}"`].filter((part) => part !== null).join(" ");
