@@ -1,7 +1,7 @@
 // Checks the file system of the data directory: its kind, free space and inodes. Also checks the other disks that the
 // server writes to.
 import { statSync } from "node:fs";
-import { statfs } from "node:fs/promises";
+import { readdir, stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { formatBytes } from "../engines/llama/byte-size.ts";
 import { quoted, writeFault } from "./data-directory.ts";
@@ -25,11 +25,42 @@ export function diskChecks(subject: Subject): Check[] {
 async function disk(dataDir: string): Promise<Findings> {
   const { bavail, bsize, blocks, files, ffree, type } = await statfs(dataDir);
   const refused = "Once it is full, new requests are refused.";
+  const found = space("disk", { path: dataDir, refused }, bavail * bsize, blocks * bsize);
+  const remedy = found.level === "ok" ? undefined : await removableText(dataDir);
   return [
-    space("disk", { path: dataDir, refused }, bavail * bsize, blocks * bsize),
+    remedy === undefined ? found : { ...found, remedy: `${remedy} ${found.remedy}` },
     inodes(dataDir, ffree, files),
     kind(type),
   ];
+}
+
+/** What may go from a full data directory, by the beginning of its name, and how. The spool and the secret never may. */
+const removable = [
+  ["models", "`headrace list` and `headrace rm` delete pulled models"],
+  ["backups", "delete the older copies"],
+  ["replaced-", "after `headrace spool drain`, delete what a restore moved aside"],
+] as const;
+
+/** Names what takes space in the data directory and may go. Undefined if there is nothing. */
+export async function removableText(dataDir: string): Promise<string | undefined> {
+  const names = await readdir(dataDir).catch(() => []);
+  const parts = await Promise.all(
+    removable.map(async ([start, how]) => {
+      const folders = names.filter((name) => name.startsWith(start));
+      const sizes = await Promise.all(folders.map((name) => bytesBelow(join(dataDir, name))));
+      const bytes = sizes.reduce((sum, size) => sum + size, 0);
+      return bytes === 0
+        ? []
+        : [`${folders.join(", ")} ${folders.length > 1 ? "have" : "has"} ${formatBytes(bytes)}: ${how}.`];
+    }),
+  );
+  return parts.flat().join(" ") || undefined;
+}
+
+async function bytesBelow(folder: string): Promise<number> {
+  const names = await readdir(folder, { recursive: true }).catch(() => []);
+  const sizes = await Promise.all(names.map((name) => stat(join(folder, name)).catch(() => undefined)));
+  return sizes.reduce((sum, stats) => sum + (stats?.isFile() ? stats.size : 0), 0);
 }
 
 interface Folder {
