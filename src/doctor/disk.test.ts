@@ -1,4 +1,4 @@
-// What a full data directory may lose, as the doctor names it.
+// The doctor names what a full data directory may lose.
 import { expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -34,7 +34,7 @@ async function disk(dataDir: string): Promise<Findings> {
   ];
 }
 
-/** What may go from a full data directory, by the beginning of its name, and how. The spool and the secret never may. */
+/** Names the folders that a full data directory may lose, by how they begin, and the way to delete each. The spool and the secret never may. */
 const removable = [
   ["models", "`headrace list` and `headrace rm` delete pulled models"],
   ["backups", "delete the older copies"],

@@ -46,7 +46,7 @@ export interface Restored {
   replaced: string | undefined;
   /** Tells whether the secret fits the backup. `unknown`: there is no secret, or it cannot be checked. */
   secret: "right" | "unknown";
-  /** What was revoked or suspended after the backup and is valid again; undefined if unknown. */
+  /** Credentials, people, accounts and apps that were revoked or suspended after the backup. Undefined if unknown. */
   validAgain: RevokedCredential[] | undefined;
 }
 

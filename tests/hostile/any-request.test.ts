@@ -14,7 +14,8 @@ import { type Existing, openExisting } from "./existing-things.ts";
 import { tellingTexts, tellingValues } from "./hostile-values.ts";
 import { type Described, describedBy, type Operation, pageOperations } from "./operations.ts";
 
-const runs = long ? 30_000 : 2_000;
+// About ten for each operation: with fewer, some operations would not be refused once.
+const runs = long ? 30_000 : 2_500;
 const pageRuns = long ? 8_000 : 200;
 /** `TEST_SEED` and `TEST_PATH`, as a failure prints them, make the same requests again. */
 const seed = Number(process.env["TEST_SEED"] ?? 20_261_121);
