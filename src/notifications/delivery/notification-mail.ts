@@ -62,8 +62,8 @@ const words: { [Type in NotificationType]: (data: NotificationData[Type]) => { s
     subject: `${email} asks for more of a limit`,
     text: `${email} asks for ${amount === null ? "" : `${amount} `}more ${unit} per ${per} of ${owner === "member" ? "their quota" : "the quota of the account"}. Reason: ${reason}
 
-Answer with: headrace limits grant ${id} --amount ${amount ?? "<amount>"} --for 24h
-or: headrace limits refuse ${id}. The dashboard shows the request under ${owner === "member" ? "Members" : "Accounts"}.`,
+Answer with: headrace limits grant ${id} --amount ${amount ?? "<amount>"} --for 24h${owner === "account" ? " --all-accounts" : ""}
+or refuse it with headrace limits refuse. The dashboard shows the request under ${owner === "member" ? "Members" : "Accounts"}.`,
   }),
   "limit.decided": ({ amount, until, unit, per }) => ({
     subject: amount === null ? "Your limit is not raised" : "Your limit is raised",

@@ -157,10 +157,10 @@ export class Authenticator {
    * client's address was checked then. Rejects with `invalid_api_key` if the credential has ended.
    */
   async behind(credentialId: string): Promise<Principal> {
-    const found = await this.#cache.byId(credentialId);
-    if (!found) throw invalidApiKey("unknown");
+    const entry = await this.#cache.byId(credentialId);
+    if (!entry) throw invalidApiKey("unknown");
     const now = this.#options.clock.nowSeconds();
-    const entry = found.raisesEndAt > now ? found : this.#cache.withoutEnded(found, now);
+    if (entry.raisesEndAt <= now) this.#cache.endRaises(entry, now);
     if (entry.revokedAt <= now) throw invalidApiKey(endOf(entry, now, "revoked"));
     if (entry.expiresAt <= now) throw invalidApiKey(endOf(entry, now, "expired"));
     if (entry.fault !== undefined) throw invalidApiKey(entry.fault, suspensionReason(entry.fault));
@@ -264,13 +264,13 @@ export class Authenticator {
   }
 
   #admit(
-    found: CachedChain | undefined,
+    entry: CachedChain | undefined,
     environment: Environment,
     presented: PresentedCredentials,
   ): CachedChain | Promise<never> {
-    if (!found) throw this.#refuse("unknown", presented);
+    if (!entry) throw this.#refuse("unknown", presented);
     const now = this.#options.clock.nowSeconds();
-    const entry = found.raisesEndAt > now ? found : this.#cache.withoutEnded(found, now);
+    if (entry.raisesEndAt <= now) this.#cache.endRaises(entry, now);
     if (entry.revokedAt <= now) {
       const error = this.#refuse(endOf(entry, now, "revoked"), presented, entry);
       if (entry.revokedAt === Number.NEGATIVE_INFINITY) throw error;

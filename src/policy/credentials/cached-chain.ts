@@ -50,7 +50,7 @@ export class CachedChain implements KeyUse {
   seconds = Number.NEGATIVE_INFINITY;
   isWaiting = false;
   readonly #limitId: string;
-  readonly #terms: ChainTerms;
+  #terms: ChainTerms;
   #principal: Principal | undefined = undefined;
   #counted: CounterLocation | undefined = undefined;
 
@@ -97,6 +97,13 @@ export class CachedChain implements KeyUse {
     const { own, makers, account } = this.#terms;
     const isOfAccount = has(account.id) || has(account.organizationId ?? null);
     return has(this.keyId) || isAbout(own) || isOfAccount || makers.some((key) => has(key.id) || isAbout(key));
+  }
+
+  /** Takes over the terms of a newer chain of the same key. */
+  renew(newer: CachedChain): void {
+    this.#terms = newer.#terms;
+    this.#principal = undefined;
+    this.#counted = undefined;
   }
 
   letGo(): void {

@@ -128,21 +128,9 @@ export class CredentialCache {
     this.#byId.replaceEach(renewed);
   }
 
-  /**
-   * Returns the entry without raised limits that have ended. All entries that depend on such limits are made anew, without
-   * asking the store.
-   */
-  withoutEnded(entry: CachedChain, nowSeconds: number): CachedChain {
-    const made = new Map<CachedChain, CachedChain>();
-    const renewed = (one: CachedChain): CachedChain => {
-      if (one.raisesEndAt > nowSeconds) return one;
-      const next = made.get(one) ?? this.#made(one.principal, nowSeconds);
-      made.set(one, next);
-      return next;
-    };
-    this.#byKey.replaceEach(renewed);
-    this.#byId.replaceEach(renewed);
-    return renewed(entry);
+  /** Removes raised limits that have ended from the entry, without asking the store. */
+  endRaises(entry: CachedChain, nowSeconds: number): void {
+    entry.renew(this.#made(entry.principal, nowSeconds));
   }
 
   #made({ keys, account }: Chain, nowSeconds: number): CachedChain {
