@@ -105,7 +105,7 @@ describe("headrace suspend and resume", () => {
   const statusOf = async (key: string) =>
     (await server.request("/v1/models", { headers: { authorization: `Bearer ${key}` } })).status;
 
-  test("blocks a key of another account by its id, and by account and name, until it is resumed", async () => {
+  test("blocks a key of another account by its id, and by account and name, and revokes it", async () => {
     const made = await server.request(`/v1/admin/accounts/${account.id}/keys`, {
       method: "POST",
       headers: { authorization: `Bearer ${operator}` },
@@ -121,6 +121,10 @@ describe("headrace suspend and resume", () => {
     }
     expect((await headrace("keys", "suspend", "key_0")).code).toBe(1);
     expect((await headrace("keys", "suspend", "Kiosk")).stderr).toContain("No key matches");
+    expect(await shown("keys", "revoke", id, "--yes")).toContain(`${id} is revoked`);
+    await until(async () => (await statusOf(key)) === 401, "the key is refused");
+    const again = await shown("keys", "revoke", "Kiosk", "--account", "Web shop", "--yes");
+    expect(again).toContain("was revoked already");
   });
 
   test("blocks a person and an app", async () => {

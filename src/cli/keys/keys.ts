@@ -11,7 +11,6 @@ import {
   findKey,
   isOwnKey,
   keyPath,
-  keyRecord,
   keyWithId,
   type ListedKey,
   listKeys,
@@ -65,30 +64,38 @@ const showCommand = serverCommand({
   },
 });
 
+const accountOption = [
+  "--account <account>",
+  "name or id of the key's account, for operators; not needed with the id of a key",
+] as const;
+
 const revokeCommand = serverCommand({
   name: "revoke",
   summary: "revoke a key permanently",
-  description: "Revoke a key immediately and permanently.",
+  description: "Revoke a key immediately and permanently. For keys of other accounts it takes an operator's key.",
   arguments: [keyArgument],
-  options: { yes: ["-y, --yes", "do not ask"], json: ["--json", "print the key as the API gives it"] },
-  examples: ["headrace keys revoke ci", "headrace keys revoke x7Qp --yes"],
+  options: {
+    account: accountOption,
+    yes: ["-y, --yes", "do not ask"],
+    json: ["--json", "print the key as the API gives it"],
+  },
+  examples: [
+    "headrace keys revoke ci",
+    "headrace keys revoke x7Qp --yes",
+    "headrace keys revoke ci --account 'Web shop'",
+  ],
   help: [keyArgumentHelp],
-  async run({ connect, ask, request, confirm, context, options, terminal }, wanted) {
-    const name = await readKeyArgument(wanted, context.input, options);
-    const connection = await connect();
-    const { raw, key } = await ask((_, signal) => findKey(connection, name, signal));
-    const outcome = (json: unknown, { name, ...shown }: ListedKey, what: string) => ({
-      json,
-      show: () => terminal.print(`Key "${printable(name)}" (${shownKey(shown)}) ${what}.`),
-    });
-    if (key.status === "revoked") return outcome(raw, key, "was revoked already");
-    const own = isOwnKey(connection, key) ? " It is the key that this command itself uses." : "";
+  async run(call, wanted) {
+    const { connect, request, confirm, terminal } = call;
+    const { key, raw, path, name } = await keyOfAny(call, wanted);
+    const show = (what: string) => () => terminal.print(`${printable(name)} ${what}.`);
+    if (key?.status === "revoked") return { json: raw, show: show("was revoked already") };
+    const own = key && isOwnKey(await connect(), key) ? " It is the key that this command itself uses." : "";
     await confirm({
-      question: `Revoke key "${key.name}" (${shownKey(key)})`,
+      question: `Revoke ${name.replace(/^Key/, "key")}`,
       consequence: `The keys that were made with it end too.${own}`,
     });
-    const answer = await request(keyPath(key.id), { method: "DELETE" });
-    return outcome(answer, keyRecord.safeParse(answer).data ?? key, "is revoked");
+    return { json: await request(path, { method: "DELETE" }), show: show("is revoked") };
   },
 });
 
@@ -96,12 +103,12 @@ const suspension = suspensionCommands({
   group: "keys",
   argument: keyArgument,
   options: {
-    account: ["--account <account>", "name or id of the key's account, for operators; not needed with the id of a key"],
+    account: accountOption,
   },
   example: "ci",
   refuses: "a key, and the keys that it made,",
   needs: "For keys of other accounts it takes an operator's key.",
-  find: suspendedKey,
+  find: (call, wanted, verb) => keyOfAny(call, wanted, verb === "resume" ? "suspended" : "active"),
 });
 
 const keyUsageCommand = usageCommand({
@@ -138,29 +145,29 @@ export const keysCommand = command({
   ],
 });
 
-/** Finds a key to suspend: of the own account, or of any account for operators. */
-async function suspendedKey(
+/** Finds a key of the own account, or of any account for operators. `key` is undefined for an id of another account. */
+async function keyOfAny(
   { connect, ask, context, options }: ServerCall<{ account?: string; apiKeyStdin?: boolean }>,
   wanted: string,
-  verb: "suspend" | "resume",
-): Promise<{ path: string; name: string }> {
+  status: "active" | "suspended" = "active",
+): Promise<{ path: string; name: string; key: ListedKey | undefined; raw: unknown }> {
   const which = await readKeyArgument(wanted, context.input, options);
   const connection = await connect();
   const { account } = options;
-  const status = verb === "resume" ? "suspended" : "active";
   const found = await ask(async (_, signal) => {
     if (account !== undefined) {
       const list = `${accountPath(await accountId(connection, account, signal))}/keys`;
-      return { key: await findAccountKey(connection, list, which, signal, status), isOwn: false };
+      const key = await findAccountKey(connection, list, which, signal, status);
+      return { key, raw: key, isOwn: false };
     }
     const own = await findKey(connection, which, signal, status).catch((error: unknown) => {
       // An id is enough for an operator, and the log of a server has only ids.
       if (error instanceof CliError && which.startsWith("key_")) return undefined;
       throw error;
     });
-    return { key: own?.key, isOwn: own !== undefined };
+    return { key: own?.key, raw: own?.raw, isOwn: own !== undefined };
   });
   const id = found.key?.id ?? which;
   const name = found.key ? `Key "${found.key.name}" (${shownKey(found.key)})` : id;
-  return { path: found.isOwn ? keyPath(id) : `/admin${keyPath(id)}`, name };
+  return { path: found.isOwn ? keyPath(id) : `/admin${keyPath(id)}`, name, key: found.key, raw: found.raw };
 }
