@@ -89,6 +89,11 @@ export class Webhooks {
     return this.#options.store.list(owner);
   }
 
+  /** Returns a webhook of any owner. */
+  find(id: string): Promise<SecuredWebhook | undefined> {
+    return this.#options.store.find(id);
+  }
+
   /** Returns the webhook. Throws `not_found` if it is missing or another owner's. */
   async require(owner: WebhookOwner, id: string): Promise<SecuredWebhook> {
     const found = await this.#options.store.find(id);

@@ -366,6 +366,37 @@ test("puts and deletes one object by its external name", async () => {
   expect((await run.admin("/accounts")).body.data).toHaveLength(2);
 });
 
+test("keeps a webhook of an account in its environment, and prunes it", async () => {
+  const account = "kind: account\nname: web-shop\nspec: { name: Web shop }\n";
+  const spec = '{ url: "https://hooks.example.com/a", account: web-shop, environment: live, events: [key.expiring] }';
+  const path = file(`${account}---\nkind: webhook\nname: shop\nspec: ${spec}\n`);
+  const apply = ["apply", "-f", path, "--managed-by", "one", "--secrets-dir", join(directory, "secrets"), "--yes"];
+  const applied = await run(...apply);
+  expect([applied.code, applied.stderr]).toEqual([0, ""]);
+  expect((await run("diff", "-f", path, "--managed-by", "one")).code).toBe(0);
+  const { accounts, declaredMarks } = server.governance;
+  const [, shop] = await accounts.listAccounts({ after: undefined, limit: 5 });
+  const mark = (await declaredMarks.list()).find(({ kind }) => kind === "webhook");
+  using db = new Database(join(server.dataDir, "headrace.db"));
+  const rows = () => db.query("SELECT id, account_id, environment, events FROM webhooks").all();
+  expect(rows()).toEqual([
+    { id: mark?.targetId, account_id: shop?.id, environment: "live", events: expect.stringContaining("key.expiring") },
+  ]);
+  expect((await run("export")).stdout).toContain("account: web-shop");
+
+  for (const [wrong, why] of [
+    [spec.replace("environment: live, ", ""), "account and environment go together"],
+    [spec.replace("live", "test"), "cannot change"],
+    [spec.replace("key.expiring", "upstream.down"), "events"],
+  ] as const) {
+    const text = `${account}---\nkind: webhook\nname: shop\nspec: ${wrong}\n`;
+    const refused = await run(...apply.with(2, file(text, "wrong.yaml")));
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining(why)]);
+  }
+  expect((await run(...apply.with(2, file(account, "less.yaml")), "--prune")).code).toBe(0);
+  expect(rows()).toEqual([]);
+});
+
 test("changes nothing if the server changed since the plan", async () => {
   const body = { managed_by: "a", documents: [{ kind: "account", name: "books", spec: { name: "Books" } }] };
   const { digest } = (await run.admin("/apply", { ...body, plan: true })).body;

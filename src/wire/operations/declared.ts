@@ -32,7 +32,10 @@ export const specShapes = {
   upstream: createUpstreamRequest.omit({ name: true }),
   model: updateModelRequest,
   mcp_server: updateMcpServerRequest,
-  webhook: z.object({ ...createWebhookRequest.shape, enabled: updateWebhookRequest.shape.enabled }),
+  webhook: z.object({
+    ...{ account: name.optional(), environment: z.enum(environments).optional() },
+    ...{ ...createWebhookRequest.shape, enabled: updateWebhookRequest.shape.enabled },
+  }),
   key: z.object({
     ...createKeyRequest.omit({ expires_in: true }).shape,
     account: name,

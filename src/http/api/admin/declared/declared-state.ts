@@ -127,7 +127,7 @@ function secretOf(secrets: ReadonlyMap<Step, string>, step: Step): { secret?: st
 }
 
 /** Kinds whose documents name accounts. */
-const referringKinds: ReadonlySet<DeclaredKind> = new Set(["mcp_server", "key"]);
+const referringKinds: ReadonlySet<DeclaredKind> = new Set(["mcp_server", "webhook", "key"]);
 
 /** Reads the marks, and the accounts if one of the kinds refers to them. */
 async function contextOf(

@@ -3,6 +3,7 @@ import { fieldError, forbidden, GatewayError } from "../../../../base/errors.ts"
 import { shown } from "../../../../base/text/shown.ts";
 import type { Account, AccountStore } from "../../../../domain/account.ts";
 import type { DeclaredKind } from "../../../../domain/declared.ts";
+import type { SecuredWebhook, WebhookOwner } from "../../../../domain/notifications/webhook.ts";
 import { type ApiKeyRecord, type KeyStore, keyStatus, type Principal } from "../../../../domain/principal.ts";
 import type { McpServer } from "../../../../domain/tools/mcp-server.ts";
 import type { ManagedModels } from "../../../../inference/models/manage-models.ts";
@@ -105,7 +106,7 @@ export interface KindDeps
   mcpServers: Pick<ManagedServers, "stored" | "declared" | "add" | "change" | "remove">;
   webhooks: Pick<
     Webhooks,
-    "list" | "settings" | "routingKey" | "require" | "create" | "update" | "rotateSecret" | "delete"
+    "list" | "find" | "settings" | "routingKey" | "create" | "update" | "rotateSecret" | "delete"
   >;
   keys: AdminKeyDeps["keys"] & Pick<KeyStore, "findKeys">;
   pepper: AdminKeyDeps["pepper"];
@@ -266,27 +267,41 @@ function accountId(name: string, accounts: Applying["accounts"], member: string)
 function webhook({ webhooks }: KindDeps): Kind<SpecOf<"webhook">> {
   return {
     idPrefix: "whk_",
-    required: ["url"],
+    required: ["url", "account", "environment"],
     // Stored URLs are normalised, so those in documents are compared in that form.
     secrets: ({ format, url, routing_key }) => ({
       routing_key,
       ...(hasSecretUrl(format) ? { url: URL.parse(url)?.href ?? url } : {}),
     }),
     hasSecret: true,
-    read: async () =>
-      (await webhooks.list(operatorsOwner)).map((one) => ({
+    async read({ markedIds, accountName }) {
+      const ofOperators = await webhooks.list(operatorsOwner);
+      const others = markedIds.filter((id) => ofOperators.every((one) => one.id !== id));
+      const ofAccounts = await Promise.all(others.map((id) => webhooks.find(id)));
+      return [...ofOperators, ...ofAccounts.filter((one) => one !== undefined)].map((one) => ({
         ...{ id: one.id, createdAt: one.createdAt },
-        settings: shownSettings(one),
+        settings: { ...ownerToSettings(one, accountName), ...shownSettings(one) },
         secrets: { routing_key: webhooks.routingKey(one), ...(hasSecretUrl(one.format) ? { url: one.url } : {}) },
-      })),
-    complete: (_, spec) => shownSettings(webhooks.settings(operatorsOwner, spec)),
-    async create(id, spec, { principal, origin }) {
-      const { secret } = await webhooks.create(principal, operatorsOwner, spec, origin, id);
+      }));
+    },
+    complete(_, { account: name, environment, ...spec }, how) {
+      const settings = webhooks.settings(webhookOwner({ account: name, environment }, how), spec);
+      return { ...(name === undefined ? {} : { account: name, environment }), ...shownSettings(settings) };
+    },
+    async create(id, { account: name, environment, ...spec }, how) {
+      const owner = webhookOwner({ account: name, environment }, how);
+      const { secret } = await webhooks.create(how.principal, owner, spec, how.origin, id);
       // The secret of a PagerDuty webhook is the routing key, which the caller has.
       return spec.routing_key ? undefined : secret;
     },
-    async change(id, settings, { format, url, routing_key: routingKey }, { principal, origin }) {
-      const current = await webhooks.require(operatorsOwner, id);
+    async change(id, { account: _, environment: __, ...settings }, spec, how) {
+      const { format, url, routing_key: routingKey } = spec;
+      const { principal, origin } = how;
+      const current = await required(id);
+      const owner = webhookOwner(spec, how);
+      if (owner.accountId !== current.accountId || owner.environment !== current.environment) {
+        throw fieldError("account", "cannot change, nor can environment. Give the document another name.");
+      }
       if ((format ?? "standard") !== current.format) {
         throw fieldError("format", "cannot change. Give the document another name.");
       }
@@ -296,9 +311,31 @@ function webhook({ webhooks }: KindDeps): Kind<SpecOf<"webhook">> {
       await webhooks.update(principal, current, { ...settings, url }, origin);
     },
     async remove(id, { principal, origin }) {
-      await webhooks.delete(principal, await webhooks.require(operatorsOwner, id), origin);
+      await webhooks.delete(principal, await required(id), origin);
     },
   };
+
+  async function required(id: string): Promise<SecuredWebhook> {
+    const found = await webhooks.find(id);
+    if (found) return found;
+    throw new GatewayError("not_found", `There is no webhook ${shown(id)}.`);
+  }
+}
+
+/** Returns the account of a document in its environment, or the operators for a document without an account. */
+function webhookOwner(
+  { account: name, environment }: Pick<SpecOf<"webhook">, "account" | "environment">,
+  { accounts }: Applying,
+): WebhookOwner {
+  if (name !== undefined && environment !== undefined) {
+    return { accountId: accountId(name, accounts, "account"), environment };
+  }
+  if (name === undefined && environment === undefined) return operatorsOwner;
+  throw fieldError(name === undefined ? "account" : "environment", "is required: account and environment go together.");
+}
+
+function ownerToSettings({ accountId: id, environment }: WebhookOwner, accountName: Reading["accountName"]): Settings {
+  return id === null ? {} : { account: accountName(id), environment };
 }
 
 /** Returns the settings without a URL that is a secret. */
