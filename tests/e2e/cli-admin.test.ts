@@ -194,7 +194,12 @@ describe("headrace tiers", () => {
 describe("headrace replicas", () => {
   test("drains the only replica after a question, and undrains it", async () => {
     const [only] = await json("replicas");
-    expect(await headrace("replicas", "drain", only.id)).toMatchObject({ code: 1 });
+    const { code, stderr: asked } = await headrace("replicas", "drain", only.id);
+    expect({ code, asked }).toEqual({
+      code: 1,
+      asked: expect.stringContaining(`until \`headrace replicas undrain ${only.id}\``),
+    });
+    expect(asked).not.toContain("cannot be undone");
     const readiness = async () => (await server.request("/readyz")).json() as Promise<{ checks: { server: string } }>;
     expect((await readiness()).checks.server).toBe("ok");
     await shown("replicas", "drain", only.id, "--yes");
@@ -215,15 +220,57 @@ describe("headrace audit", () => {
     await shown("accounts", "set", "Web shop", "--tier", "free");
     const text = await shown("audit", "--target", account.id, "--action", "account.updated", "--limit", "1");
     expect(text).toContain(`account.updated  ${account.id}`);
-    expect(text).toMatch(/by key key_/);
+    expect(text).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d {2}/);
+    expect(text).toMatch(/by key key_\S+ \S/);
     expect(text).toMatch(/tier: pro → free/);
     expect(await json("audit", "--account", "Web shop", "--limit", "2")).toHaveLength(2);
+  });
+
+  test("finds the events about an account by its name, and refuses an unknown target", async () => {
+    const named = await json("audit", "--target", "web shop", "--limit", "1");
+    expect(named).toMatchObject([{ target_id: account.id }]);
+    const { code, stderr } = await headrace("audit", "--target", "Web shpo");
+    expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining("A target is an id") });
   });
 
   test("shows the changes of upstreams and replicas", async () => {
     for (const action of ["replica.updated", "upstream.created"]) {
       expect(await shown("audit", "--action", action, "--limit", "1")).toContain(action);
     }
+  });
+});
+
+describe("filters of operators", () => {
+  const none = "acct_01935a7c-2f10-7c3a-9b1e-5f0a4c2d7e11";
+
+  const commands = ["requests --all-accounts", "usage --all-accounts", "top --once"];
+  test.each(commands)("of `%s` resolve the name of an account, and refuse an unknown name or id", async (line) => {
+    const command = line.split(" ");
+    expect(await headrace(...command, "--account", "web SHOP")).toMatchObject({ code: 0 });
+    expect(await headrace(...command, "--account", "nonsense")).toMatchObject({
+      ...{ code: 1, stdout: "" },
+      stderr: "error: There is no account `nonsense`. headrace accounts lists them.\n",
+    });
+    expect(await headrace(...command, "--account", none)).toMatchObject({ code: 1, stdout: "" });
+  });
+
+  test("refuse an unknown person, and the name of a key of any account", async () => {
+    for (const command of ["requests", "usage"]) {
+      const { code, stderr } = await headrace(command, "--all-accounts", "--person", "nobody@example.com");
+      expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining("No person has") });
+    }
+    const { code, stderr } = await headrace("requests", "--all-accounts", "--key", "Till");
+    expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining("headrace accounts keys") });
+  });
+
+  test("name --all-accounts only if a request was looked for in one account", async () => {
+    const id = "req_01935a7c-2f10-7c3a-9b1e-5f0a4c2d7e11";
+    expect((await headrace("requests", "show", id)).stderr).toContain("with --all-accounts");
+    const { code, stderr } = await headrace("requests", "show", id, "--all-accounts");
+    expect({ code, stderr }).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("no such request in any account"),
+    });
   });
 });
 

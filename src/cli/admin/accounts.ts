@@ -7,7 +7,7 @@ import { keyRecord } from "../keys/key-records.ts";
 import { parseCount, parseUsd } from "../keys/key-settings.ts";
 import { keyColumns, narrowKeys } from "../keys/key-view.ts";
 import { parseQuotas, quotaFacts, quotasHelp, quotaWords, shareOf } from "../keys/quota-view.ts";
-import { requestList, understood } from "../login/api-request.ts";
+import { requestJson, requestList, understood } from "../login/api-request.ts";
 import type { Connection } from "../login/connection.ts";
 import { type ServerCall, serverCommand } from "../login/server-command.ts";
 import { operatorNeeds } from "../models/model-records.ts";
@@ -21,26 +21,45 @@ const json = ["--json", "print the account as the API gives it"] as const;
 
 export const accountPath = (id: string) => `/admin/accounts/${encodeURIComponent(id)}`;
 
+type What = "account" | "organization";
+type Found<Id> = (connection: Connection, which: string, signal: AbortSignal) => Promise<Id>;
+
 /** Returns a function that finds the id of a name. An argument that begins as an id does is not looked up. */
-export function idOfName(
+export function findIdOfName(
   path: string,
   shape: z.ZodType<{ id: string; name: string }>,
   prefix: string,
-  what: "account" | "organization",
-) {
-  return async (connection: Connection, which: string, signal: AbortSignal): Promise<string> => {
+  what: What,
+): Found<string | undefined> {
+  return async (connection, which, signal) => {
     if (which.startsWith(prefix)) return which;
     const listed = await requestList(connection, path, signal);
     const all = listed.map((raw) => understood(shape, raw, connection, `list of ${what}s`));
     const [only, ...others] = all.filter(({ name }) => name.toLowerCase() === which.toLowerCase());
-    if (only && others.length === 0) return only.id;
-    if (!only) throw new CliError(`There is no ${what} \`${printable(which)}\`. headrace ${what}s lists them.`);
+    if (only === undefined || others.length === 0) return only?.id;
     const ids = [only, ...others].map(({ id }) => `  ${id}`);
     throw new CliError(`Several ${what}s have this name. Name one by its id:\n${ids.join("\n")}`);
   };
 }
 
-export const accountId = idOfName("/admin/accounts", accountShape, "acct_", "account");
+/** Returns a function that rejects if there is no such name. */
+export function idOfName(find: Found<string | undefined>, what: What): Found<string> {
+  return async (connection, which, signal) => {
+    const id = await find(connection, which, signal);
+    if (id !== undefined) return id;
+    throw new CliError(`There is no ${what} \`${printable(which)}\`. headrace ${what}s lists them.`);
+  };
+}
+
+export const findAccountId = findIdOfName("/admin/accounts", accountShape, "acct_", "account");
+export const accountId = idOfName(findAccountId, "account");
+
+/** Returns the id of an account that exists. A filter for an unknown id would find nothing, without an error. */
+export async function existingAccountId(connection: Connection, which: string, signal: AbortSignal): Promise<string> {
+  const id = await accountId(connection, which, signal);
+  if (id === which) await requestJson(connection, accountPath(id), signal);
+  return id;
+}
 
 const columns: Column<Account>[] = [
   ["NAME", ({ name }) => name],

@@ -1,16 +1,18 @@
 // `headrace audit`: shows who changed what, from the audit log of all accounts. For operators.
 import { z } from "zod";
 import { auditActions } from "../../domain/audit.ts";
+import { keyRecord } from "../keys/key-records.ts";
 import { parseCount } from "../keys/key-settings.ts";
-import { requestJson, understood } from "../login/api-request.ts";
+import { requestJson, requestList, understood } from "../login/api-request.ts";
 import type { Connection } from "../login/connection.ts";
 import { serverCommand } from "../login/server-command.ts";
 import { operatorNeeds } from "../models/model-records.ts";
-import { formatTime } from "../terminal/figures.ts";
+import { formatTimeWithSeconds } from "../terminal/figures.ts";
 import { wrapped } from "../terminal/fitted-text.ts";
-import { printable, type Terminal } from "../terminal/terminal.ts";
+import { CliError, printable, type Terminal } from "../terminal/terminal.ts";
 import { parseEnd, parseStart } from "../terminal/when.ts";
-import { accountId } from "./accounts.ts";
+import { namesOfKeys } from "../usage/usage-names.ts";
+import { accountPath, existingAccountId, findAccountId } from "./accounts.ts";
 
 const text = z.string().nullish();
 const event = z.object({
@@ -38,7 +40,7 @@ export const auditCommand = serverCommand({
   options: {
     limit: ["--limit <number>", "how many events (default: 20)", parseCount],
     action: ["--action <action>", "only this action, such as key.revoked", auditActions],
-    target: ["--target <id>", "only changes of this key, account, person, tier, upstream, …"],
+    target: ["--target <target>", "only changes of this key, account, person, tier, upstream, …"],
     account: ["--account <account>", "only events about this account: name or id"],
     start: ["--start <when>", "first day or time", parseStart],
     end: ["--end <when>", "last day, or time (default: now)", parseEnd],
@@ -48,29 +50,60 @@ export const auditCommand = serverCommand({
     "headrace audit --target key_01a1fa87-aec2-73b0-a423-ec670cceb9ca",
     "headrace audit --action account.updated --account 'Web shop'",
     "headrace audit --start 2026-11-20 --limit 100",
+    "headrace audit --action key.suspended             leaves views and refusals out",
   ],
-  help: ["Times are of this machine's zone, dates alone whole days of UTC."],
+  help: [
+    `A target is an id (key_…, acct_…, usr_…), the name of an account, tier, upstream or model,
+or with --account the name of a key of this account.`,
+    "Times are of this machine's zone, dates alone whole days of UTC.",
+  ],
   async run({ connect, ask, options, terminal }) {
     const { limit = 20, action, target, account, start, end } = options;
     const connection = await connect();
     const { entries, isCut } = await ask(async (_, signal) => {
-      const id = account === undefined ? undefined : await accountId(connection, account, signal);
-      const given = Object.entries({ action, target, account: id, start, end }).filter(
+      const id = account === undefined ? undefined : await existingAccountId(connection, account, signal);
+      const targetId = target === undefined ? undefined : await findTarget(connection, target, id, signal);
+      const given = Object.entries({ action, target: targetId ?? target, account: id, start, end }).filter(
         ([, value]) => value !== undefined,
       );
       const query = new URLSearchParams(given.map(([name, value]) => [name, String(value)]));
-      return readEvents(connection, query, limit, signal);
+      const found = await readEvents(connection, query, limit, signal);
+      if (target === undefined || targetId !== undefined || found.entries.length > 0) return found;
+      throw new CliError(
+        `No event is about \`${printable(target)}\`, and no account has this name. A target is an id (key_…, acct_…, usr_…), the name of an account, tier, upstream or model, or with --account the name of a key of this account.`,
+      );
     });
-    const show = () => {
+    const show = async () => {
       const events = entries.map((raw) => understood(event, raw, connection, "list of events"));
       if (events.length === 0)
         terminal.note(isCut ? "No such event among the newest ones." : "There is no such event.");
-      for (const one of events) printEvent(terminal, one);
+      const hasKeys = events.some(({ actor }) => actor.type === "key");
+      const names = hasKeys ? await ask((_, signal) => namesOfKeys(connection, signal)) : new Map<string, string>();
+      for (const one of events) printEvent(terminal, one, names);
       if (isCut) terminal.note("There may be older events: give --end, or a larger --limit.");
     };
     return { json: entries, show };
   },
 });
+
+const isId = /^[a-z]+_[0-9a-f]{8}-/;
+
+/** Returns the id that `target` is or names; undefined if it names neither an account nor a key of the account. */
+async function findTarget(
+  connection: Connection,
+  target: string,
+  account: string | undefined,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  if (isId.test(target)) return target;
+  const found = await findAccountId(connection, target, signal);
+  if (found !== undefined || account === undefined) return found;
+  const listed = await requestList(connection, `${accountPath(account)}/keys`, signal);
+  const keys = listed.map((raw) => understood(keyRecord, raw, connection, "list of keys"));
+  const [only, ...others] = keys.filter(({ name }) => name === target);
+  if (others.length === 0) return only?.id;
+  throw new CliError(`Several keys have this name. \`headrace accounts keys ${account}\` lists their ids.`);
+}
 
 /** Reads the newest events. `isCut` is true if older ones were not read. */
 async function readEvents(
@@ -93,16 +126,23 @@ async function readEvents(
 }
 
 /** Prints an event in a few lines, because its ids are too long for columns. */
-function printEvent({ print, out }: Terminal, { at, action, actor, ...one }: Event): void {
+function printEvent(
+  { print, out }: Terminal,
+  { at, action, actor, ...one }: Event,
+  names: ReadonlyMap<string, string>,
+): void {
   const width = out.columns === undefined ? Number.POSITIVE_INFINITY : Math.max(20, out.columns - 4);
   const origin = [one.client_address && `from ${one.client_address}`, one.request_id].filter(Boolean).join(", ");
+  const name = names.get(actor.id ?? "");
   const lines = [
-    `by ${actor.type}${actor.id ? ` ${actor.id}` : ""}`,
+    `by ${actor.type}${actor.id ? ` ${actor.id}` : ""}${name === undefined ? "" : ` ${name}`}`,
     ...(origin === "" ? [] : [origin]),
     ...(one.account_id && one.account_id !== one.target_id ? [`account ${one.account_id}`] : []),
     ...Object.entries(one.detail).flatMap(([name, value]) => (value === null ? [] : [`${name}: ${valueText(value)}`])),
   ];
-  print(`${formatTime(at)}  ${out.bold(printable(action))}${one.target_id ? `  ${printable(one.target_id)}` : ""}`);
+  print(
+    `${formatTimeWithSeconds(at)}  ${out.bold(printable(action))}${one.target_id ? `  ${printable(one.target_id)}` : ""}`,
+  );
   for (const line of lines.flatMap((whole) => wrapped(printable(whole), width))) print(`    ${line}`);
 }
 

@@ -13,7 +13,7 @@ import { operatorNeeds } from "../models/model-records.ts";
 import { type OrNone, orNone } from "../models/model-settings.ts";
 import { formatCount, formatTime, formatUsd } from "../terminal/figures.ts";
 import { formatFacts, printable, type Terminal } from "../terminal/terminal.ts";
-import { accountArgument, accountId, idOfName, printMonths } from "./accounts.ts";
+import { accountArgument, accountId, findIdOfName, idOfName, printMonths } from "./accounts.ts";
 
 type Organization = z.infer<typeof organizationShape>;
 
@@ -22,7 +22,7 @@ const json = ["--json", "print the organization as the API gives it"] as const;
 const listPath = "/admin/organizations";
 const organizationPath = (id: string) => `${listPath}/${encodeURIComponent(id)}`;
 
-const organizationId = idOfName(listPath, organizationShape, "org_", "organization");
+const organizationId = idOfName(findIdOfName(listPath, organizationShape, "org_", "organization"), "organization");
 
 const columns: Column<Organization>[] = [
   ["NAME", ({ name }) => name],

@@ -199,7 +199,7 @@ export const peopleCommand = command({
   ],
 });
 
-async function findPerson(connection: Connection, wanted: string, signal: AbortSignal): Promise<Person> {
+export async function findPerson(connection: Connection, wanted: string, signal: AbortSignal): Promise<Person> {
   const unknown = new CliError(`No person has the address or id \`${printable(wanted)}\`. headrace people lists them.`);
   if (wanted.startsWith("usr_")) {
     const one = await requestJson(connection, personPath(wanted), signal).catch((error: unknown) => {

@@ -82,7 +82,10 @@ function drainingCommand(draining: boolean, { outcome, description, ...fields }:
       ...(draining ? { yes: ["-y, --yes", "do not ask"] as const } : {}),
       json: ["--json", "print the replica as the API gives it"],
     },
-    examples: [`headrace replicas ${fields.name} http://10.0.0.5:7545`],
+    examples: [
+      `headrace replicas ${fields.name} rep_01a1fa87-aec2-73b0-a423-ec670cceb9ca`,
+      `headrace replicas ${fields.name} http://10.0.0.5:7545`,
+    ],
     async run({ connect, ask, request, confirm, terminal }, which) {
       const connection = await connect();
       const raw = await ask((_, signal) => readReplicas(connection, signal));
@@ -92,7 +95,8 @@ function drainingCommand(draining: boolean, { outcome, description, ...fields }:
       if (draining && !all.some((one) => one.id !== found.id && !one.draining)) {
         await confirm({
           question: `Drain the replica ${found.id}`,
-          consequence: "No other replica is ready, so load balancers have nowhere to send requests.",
+          consequence: `No other replica is ready, so load balancers have nowhere to send requests until \`headrace replicas undrain ${found.id}\`.`,
+          canBeUndone: true,
         });
       }
       const answer = await request(`/admin/replicas/${encodeURIComponent(found.id)}`, {

@@ -53,6 +53,11 @@ export function formatTime(seconds: number | null | undefined): string {
   return `${day} ${two(date.getHours())}:${two(date.getMinutes())}`;
 }
 
+/** Formats `2026-11-20 18:30:05` in this machine's time zone. `seconds` is Unix time. */
+export function formatTimeWithSeconds(seconds: number): string {
+  return `${formatTime(seconds)}:${two(new Date(seconds * 1000).getSeconds())}`;
+}
+
 /** Added to remaining times, because a request takes a moment: a new link for ten minutes shows ten and not nine. */
 const onItsWaySeconds = 5;
 

@@ -31,6 +31,7 @@ beforeEach(() => {
     if (path === "/admin/requests/req_1") return Response.json({ ...request, trail: [], names });
     if (path === "/admin/requests") return Response.json({ data: [request], next: null, searched_to: null, names });
     if (path === "/admin/usage") return Response.json({ data: minutes, next: null, names });
+    if (path === "/admin/accounts/acct_1") return Response.json({ id: "acct_1" });
     return path === "/account" ? Response.json({ id: "acct_own" }) : undefined;
   };
 });
@@ -45,10 +46,17 @@ function run(args: string[], surroundings: CommandSurroundings = {}) {
 const seen = () => api.seen.map(({ path }) => path);
 
 test("lists the requests of all accounts with the account before the key", async () => {
-  const { stdout, stderr, code } = await run(["requests", "--all-accounts", "--upstream", "gpu-1", "--account", "a"]);
+  const { stdout, stderr, code } = await run([
+    "requests",
+    "--all-accounts",
+    "--upstream",
+    "gpu-1",
+    "--account",
+    "acct_1",
+  ]);
   expect([code, stderr]).toEqual([0, ""]);
   expect(stdout).toMatch(/failed 502 +llama .* req_1 +Acme \/ ci$/m);
-  expect(seen()).toEqual(["/admin/requests?account=a&upstream=gpu-1&limit=20"]);
+  expect(seen()).toEqual(["/admin/accounts/acct_1", "/admin/requests?account=acct_1&upstream=gpu-1&limit=20"]);
 });
 
 test("shows one request of any account", async () => {

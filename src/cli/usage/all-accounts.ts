@@ -1,11 +1,14 @@
 // The options with which operators see all accounts, and the names that the API returns for their ids.
 import { z } from "zod";
+import { existingAccountId } from "../admin/accounts.ts";
+import { findPerson } from "../admin/people.ts";
+import type { Connection } from "../login/connection.ts";
 import { CliError, exitCodes } from "../terminal/terminal.ts";
 
 export const ownerOptions = {
   allAccounts: ["--all-accounts", "show all accounts; needs an operator's key"],
-  account: ["--account <id>", "with --all-accounts: show one account"],
-  person: ["--person <id>", "with --all-accounts: show one person"],
+  account: ["--account <account>", "with --all-accounts: show one account: name or id"],
+  person: ["--person <who>", "with --all-accounts: show one person: e-mail address or id"],
 } as const;
 
 interface Asked {
@@ -31,6 +34,18 @@ export function requireAll(asked: Asked, others: Readonly<Record<string, unknown
   const given = Object.entries({ account: asked.account, person: asked.person, ...others });
   const [name] = given.find(([, value]) => value !== undefined) ?? [];
   if (name !== undefined) throw new CliError(`--${name} needs --all-accounts.`, exitCodes.usage);
+}
+
+/** Returns the ids of the account and the person that the options name. Rejects if there is none. */
+export async function ownerIds(
+  { account, person }: Asked,
+  connection: Connection,
+  signal: AbortSignal,
+): Promise<{ account?: string; person?: string }> {
+  return {
+    ...(account === undefined ? {} : { account: await existingAccountId(connection, account, signal) }),
+    ...(person === undefined ? {} : { person: (await findPerson(connection, person, signal)).id }),
+  };
 }
 
 interface Party {

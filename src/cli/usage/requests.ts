@@ -9,7 +9,7 @@ import { serverCommand } from "../login/server-command.ts";
 import { formatTime } from "../terminal/figures.ts";
 import { CliError, exitCodes } from "../terminal/terminal.ts";
 import { parseEnd, parseStart } from "../terminal/when.ts";
-import { allNames, isOfAll, ownerOptions, pathOf, requireAll, withAllNames } from "./all-accounts.ts";
+import { allNames, isOfAll, ownerIds, ownerOptions, pathOf, requireAll, withAllNames } from "./all-accounts.ts";
 import { listedRequest, requestDetail } from "./request-records.ts";
 import { printRequest, printRequests } from "./request-view.ts";
 import { withNames } from "./usage-names.ts";
@@ -24,8 +24,11 @@ const pageRows = 200;
  */
 const maxPages = 20;
 
-const notFound =
-  "There is no such request in the account and environment of this key. It may be running still, or be one of very many that were refused, of which not all are kept; what was answered with 401 is in the audit log.";
+const notFound = (isOfAll: boolean) =>
+  `There is no such request in ${isOfAll ? "any account" : "the account and environment of this key"}. It may be running still, or be one of very many that were refused, of which not all are kept; what was answered with 401 is in the audit log.${isOfAll ? "" : " Operators find requests of other accounts with --all-accounts."}`;
+
+const keyNeedsId =
+  "With --all-accounts, --key needs the id of a key, key_…, because keys of several accounts may have the same name. `headrace accounts keys <account>` lists the ids.";
 
 const listOptions = {
   limit: ["--limit <number>", "how many to list", parseLimit, defaultLimit],
@@ -59,7 +62,7 @@ operator's key, from headrace operator-key.`,
     const raw = await ask((_, signal) =>
       requestJson(connection, `${pathOf("/requests", options)}/${encodeURIComponent(id)}`, signal).catch(
         (error: unknown) => {
-          throw error instanceof ApiError && error.status === 404 ? new CliError(notFound) : error;
+          throw error instanceof ApiError && error.status === 404 ? new CliError(notFound(isOfAll(options))) : error;
         },
       ),
     );
@@ -114,16 +117,17 @@ export const requestsCommand = serverCommand({
 });
 
 async function queryOf(connection: Connection, options: ListOptions, signal: AbortSignal): Promise<URLSearchParams> {
-  const { model, key, app, tag, outcome, stream, start, end, account, person, upstream } = options;
+  const { model, key, app, tag, outcome, stream, start, end, upstream } = options;
   requireAll(options, { upstream });
+  const isId = key === undefined || /^(key|mbr|grt)_/.test(key);
+  if (!isId && isOfAll(options)) throw new CliError(keyNeedsId, exitCodes.usage);
+  const owner = await ownerIds(options, connection, signal);
   const query = new URLSearchParams();
-  const keyId =
-    key === undefined || isOfAll(options) || /^(key|mbr|grt)_/.test(key)
-      ? key
-      : (await findKey(connection, key, signal)).key.id;
+  const keyId = isId ? key : (await findKey(connection, key, signal)).key.id;
   for (const [name, value] of Object.entries({
     ...{ model, key: keyId, app, tag, outcome, stream, start, end },
-    ...{ account, person, upstream },
+    ...owner,
+    upstream,
   })) {
     if (value !== undefined) query.set(name, String(value));
   }

@@ -90,7 +90,12 @@ request with several tags is in the line of each and once in the total.`,
     const connection = await connect();
     const answer = await request(path);
     const columns: readonly Column[] = isOfAll(call.options) ? ["account"] : (call.options.by ?? []);
-    const show = () => print(call, understood(statement, answer, connection, "statement"), columns);
+    const show = () => {
+      const found = understood(statement, answer, connection, "statement");
+      const byCost = (one: Line, other: Line) => Number(other.cost) - Number(one.cost);
+      const lines = isOfAll(call.options) ? found.lines.toSorted(byCost) : found.lines;
+      print(call, { ...found, lines }, columns);
+    };
     return { json: answer, show };
   },
 });

@@ -3,6 +3,7 @@
 import { z } from "zod";
 import { nanoOfUsd, usdOf } from "../../base/money.ts";
 import { percentilesOfCounts, type TimeCounts } from "../../domain/usage/time-counts.ts";
+import { existingAccountId } from "../admin/accounts.ts";
 import { type Column, printRows } from "../command.ts";
 import { requestJson, understood } from "../login/api-request.ts";
 import type { Connection } from "../login/connection.ts";
@@ -45,14 +46,14 @@ export const topCommand = serverCommand({
   description: `Show the spend, the busiest keys and the slowest models of the last five minutes, renewed every two seconds on a terminal until Ctrl-C. ${operatorNeeds}`,
   options: {
     allAccounts: ["--all-accounts", "show all accounts instead of the key's own"],
-    account: ["--account <id>", "show one account"],
+    account: ["--account <account>", "show one account: name or id"],
     once: ["--once", "print once and end, as without a terminal"],
     json: ["--json", "print the rows by minute, key and model as the API gives them, once"],
   },
   examples: ["headrace top --all-accounts", "headrace top --all-accounts --json"],
   async run({ connect, ask, context, options, terminal, nowSeconds }) {
     const connection = await connect();
-    const account = options.account ?? (options.allAccounts ? undefined : await ask(ownId));
+    const account = await ask((_, signal) => accountOf(connection, options, signal));
     const read = (signal: AbortSignal) => readRows(connection, account, nowSeconds(), signal);
     if (options.json) return { json: (await ask((_, signal) => read(signal))).rows, show() {} };
     const isLive = terminal.stdout.isTTY === true && !options.once;
@@ -70,7 +71,14 @@ export const topCommand = serverCommand({
   },
 });
 
-async function ownId(connection: Connection, signal: AbortSignal): Promise<string> {
+/** Returns the id of the account to show; undefined for all accounts. */
+async function accountOf(
+  connection: Connection,
+  { account, allAccounts }: { account?: string | undefined; allAccounts?: boolean | undefined },
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  if (account !== undefined) return existingAccountId(connection, account, signal);
+  if (allAccounts) return undefined;
   const answer = await requestJson(connection, "/account", signal);
   return understood(ownAccount, answer, connection, "account").id;
 }

@@ -59,7 +59,8 @@ async function appsOfGrants(
   return new Map(pairs);
 }
 
-async function namesOfKeys(connection: Connection, signal: AbortSignal): Promise<Names> {
+/** Returns the names of the keys that the credential may see. */
+export async function namesOfKeys(connection: Connection, signal: AbortSignal): Promise<Names> {
   const keys = await orNothing(listKeys(connection, signal));
   return new Map(keys.map(({ key }) => [key.id, `${key.name} (${key.last4})`]));
 }

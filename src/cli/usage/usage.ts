@@ -11,7 +11,7 @@ import { type ServerCall, serverCommand } from "../login/server-command.ts";
 import { readModels } from "../models/models.ts";
 import { CliError, exitCodes } from "../terminal/terminal.ts";
 import { parseEnd, parseStart } from "../terminal/when.ts";
-import { allNames, isOfAll, ownerOptions, pathOf, requireAll, withAllNames } from "./all-accounts.ts";
+import { allNames, isOfAll, ownerIds, ownerOptions, pathOf, requireAll, withAllNames } from "./all-accounts.ts";
 import { withNames } from "./usage-names.ts";
 import { costsNothing, printUsage, topUsage, type UsageRow, usageRow } from "./usage-table.ts";
 
@@ -71,10 +71,12 @@ export function usageCommand(fields: UsageFields): CommandEntry {
       if (options.csv && options.json) throw new CliError("--csv and --json exclude each other.", exitCodes.usage);
       const further = options.groupBy?.find((one) => !usageGroups.some((known) => known === one));
       requireAll(options, { [`group-by ${further}`]: further, organization: options.organization });
-      const query = usageQuery(options, context.nowMs());
+      const asked = usageQuery(options, context.nowMs());
       if (options.top !== undefined && options.csv) {
         throw new CliError("--top and --csv exclude each other. With --json, --top prints its rows.", exitCodes.usage);
       }
+      const owner = await call.ask((_, signal) => ownerIds(options, connection, signal));
+      const query = new URLSearchParams([...asked, ...Object.entries(owner)]);
       if (options.csv) return printCsv(call, `${path}?${query}`);
       const { rows: raw, names } = await call.ask((_, signal) => readPages(connection, path, query, signal));
       const rows = shownRows(raw, options, connection);
@@ -174,7 +176,7 @@ async function readPrices(connection: Connection, signal: AbortSignal): Promise<
 }
 
 function usageQuery(options: UsageCall["options"], nowMs: number): URLSearchParams {
-  const { days, start, end, groupBy, tag, account, organization, person, top } = options;
+  const { days, start, end, groupBy, tag, organization, top } = options;
   if (top !== undefined && (groupBy === undefined || options.bucket !== undefined)) {
     throw new CliError("--top needs --group-by, such as --group-by key, and no --bucket.", exitCodes.usage);
   }
@@ -194,9 +196,7 @@ function usageQuery(options: UsageCall["options"], nowMs: number): URLSearchPara
   if (bucket !== undefined) query.set("bucket", bucket);
   if (groupBy !== undefined) query.set("group_by", groupBy.join(","));
   if (tag !== undefined) query.set("tag", tag);
-  if (account !== undefined) query.set("account", account);
   if (organization !== undefined) query.set("organization", organization);
-  if (person !== undefined) query.set("person", person);
   return query;
 }
 
