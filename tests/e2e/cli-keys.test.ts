@@ -140,7 +140,7 @@ describe("usage", () => {
     const table = await headrace(["keys", "usage", "metered", "--days", "2", "--group-by", "model"]);
     expect(table.stdout).toMatch(/upstream-model +3 +21 +6 +27 +\$0\.033 +0/);
     const csv = await headrace(["keys", "usage", "metered", "--csv"]);
-    expect(csv.stdout).toMatch(/^start,end,requests,.*\r\n.*,3,21,6,27,0\.033,0,,,0,0,0,0\r\n$/);
+    expect(csv.stdout).toMatch(/^start,end,requests,.*\r\n.*,3,21,6,27,0\.033,0,,,0,0,0,0,,,,,,\r\n$/);
     const all = JSON.parse((await headrace(["usage", "--group-by", "key", "--json"])).stdout) as { key: string }[];
     expect(all.length).toBeGreaterThan(0);
     const named = await headrace(["usage", "--group-by", "key"]);
