@@ -28,7 +28,11 @@ export const elsewhere: Readonly<Record<string, string>> = {
   "docs/declared-state.md: export HEADRACE_API_KEY=": "asks at a terminal: declared-state.test.ts answers",
   "docs/keys.md: monthly_tokens: must be": shown,
   "docs/keys.md: headrace keys schedule": "acts for a person who has logged in: key-rotation.test.ts has the requests",
+  "docs/export.md: headrace/requests/": "is the name of an object: export.test.ts reads such objects",
   "docs/limits.md: This request needs": shown,
+  "docs/limits.md: $ npx headrace limits request":
+    "acts for a person who has logged in: limit-requests.test.ts has the requests",
+  "docs/limits.md: headrace end-users": "needs a key with keys:manage: end-users.test.ts has one",
   "docs/limits.md: HEADRACE_DATABASE_URL=": scale,
   "docs/models.md: $ headrace list": needsGpu,
   "docs/nodes.md: headrace node": nodes,
@@ -41,6 +45,8 @@ export const elsewhere: Readonly<Record<string, string>> = {
   "docs/operating.md: $ HEADRACE_DATABASE_URL=": scale,
   "docs/operating.md: headrace doctor": system,
   "docs/operating.md: headrace replicas drain": "needs several replicas: operator-questions.test.ts drains one",
+  "docs/operating.md: headrace organizations":
+    "needs one account of that name, other blocks make several: organizations.test.ts has one",
   "docs/operating.md: headrace people suspend":
     "stops those whom other blocks need: cli-admin.test.ts runs the commands",
   "docs/operating.md: $ headrace secret rotate": "is for a server that was stopped: secret-rotation.test.ts stops one",

@@ -38,7 +38,7 @@ interface Line {
 /** How the cells of the rows below are parted; undefined: it is no head of a table. */
 function cellsBelow(line: string): RegExp | undefined {
   if (/^[A-Z][A-Z (),/]*(?: {2,}[A-Z][A-Z (),/]*)+$/.test(line)) return / {2,}/;
-  return /^[a-z_]+(?:,[a-z_]+){2,}$/.test(line) ? /,/ : undefined;
+  return /^[a-z_]+(?:,[a-z_\d]+){2,}$/.test(line) ? /,/ : undefined;
 }
 
 /** An empty line ends a table. */
