@@ -26,6 +26,7 @@ const kindByPath: readonly [RegExp, string][] = [
   [/tool-servers\/$/, "tool_server"],
   [/^\/v1\/webhooks\/$/, "webhook"],
   [/^\/v1\/admin\/webhooks\/$/, "operators_webhook"],
+  [/organizations\/$/, "organization"],
   [/tiers\/$/, "tier"],
   [/people\/$/, "person"],
   [/requests\/$/, "request"],
@@ -118,6 +119,7 @@ export async function openExisting(
         monthly_spend: null,
       };
       await set("tier", make("PUT", `/v1/admin/tiers/${name}`, figures, "name"));
+      await set("organization", make("POST", "/v1/admin/organizations", { name }));
       await set("upstream", make("POST", "/v1/admin/upstreams", { name, url: upstreamUrl }, "name"));
       const tools = { name: `tools-${made}`, url: upstreamUrl };
       await set("tool_server", make("POST", "/v1/admin/tool-servers", tools, "name"));
