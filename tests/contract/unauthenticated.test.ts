@@ -149,9 +149,10 @@ describe("unknown keys", () => {
 
   test("counts and looks up no malformed keys", async () => {
     const address = someAddress();
-    const before = statements;
-    for (let i = 0; i < 3 * limit; i++) expect((await ask("sk_live_hr_made-up", address)).status).toBe(401);
-    expect(statements).toBe(before);
+    for (let i = 0; i < 3 * limit; i++) {
+      const { refused, statements: looked } = await leastOf(() => ask("sk_live_hr_made-up", address));
+      expect([refused.status, looked]).toEqual([401, 0]);
+    }
   });
 
   // hardening: L6
