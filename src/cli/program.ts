@@ -14,6 +14,8 @@ Examples:
   headrace chat "Who are you?"         ask the first model that can chat
   headrace keys create ci              make an API key
   headrace doctor                      show what is wrong and how to fix it
+
+Incidents: docs/questions.md answers twenty questions with one command each.
 `;
 
 /** Parses the arguments and runs the command. Never rejects: a failure sets the exit code of the process. */

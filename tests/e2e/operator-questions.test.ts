@@ -50,7 +50,7 @@ beforeAll(async () => {
     "ada@example.com": ada.email,
     "/srv/headrace": unused,
     "/mnt/backups/headrace-20261128T031700Z": backup,
-    "/mnt/backups/before-schema-9-20261121T101500Z": backup,
+    "/var/lib/headrace/backups/before-schema-9-20261121T101500Z": backup,
   };
 });
 

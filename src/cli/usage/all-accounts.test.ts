@@ -5,7 +5,7 @@ import { type CommandSurroundings, runCommand } from "../../../tests/fixtures/co
 
 let api: ApiServer;
 
-const names = { acct_1: "Acme", key_1: "ci", acct_2: "Bolt", key_2: "batch" };
+const names = { acct_1: "Acme", key_1: "ci", acct_2: "Bolt", key_2: "batch", key_loud: "loud" };
 const request = {
   ...{ object: "request", id: "req_1", at: now, operation: "chat", model: "llama", account: "acct_1", key: "key_1" },
   ...{ app: null, stream: true, outcome: "failed", error_code: "upstream_error", error_status: 502, total_tokens: 5 },
@@ -25,12 +25,18 @@ const minutes = [
   },
 }));
 
+const refused = [
+  { key: "key_loud", account: "acct_1", requests: 19, last_at: now - 10 },
+  { key: "key_1", account: "acct_1", requests: 40, last_at: now - 3_000 },
+];
+
 beforeEach(() => {
   api = startApiServer();
   api.answer = (_method, path) => {
     if (path === "/admin/requests/req_1") return Response.json({ ...request, trail: [], names });
     if (path === "/admin/requests") return Response.json({ data: [request], next: null, searched_to: null, names });
     if (path === "/admin/usage") return Response.json({ data: minutes, next: null, names });
+    if (path === "/admin/refusals") return Response.json({ data: refused, names });
     if (path === "/admin/accounts/acct_1") return Response.json({ id: "acct_1" });
     return path === "/account" ? Response.json({ id: "acct_own" }) : undefined;
   };
@@ -93,15 +99,19 @@ test("shows the busiest keys and the slowest models of five minutes in 80 column
   expect(lines[1]).toBe("p50/p95/p99: first token -, whole answer 178/1,869/1,974 ms");
   const at = (text: string) => lines.findIndex((line) => line.startsWith(text));
   expect(at("Bolt / batch")).toBeLessThan(at("Acme / ci"));
-  expect(lines[at("Acme / ci")]).toMatch(/ 6 +0 +\$0\.5000 +200 ms +20$/);
+  expect(lines[at("Acme / ci")]).toMatch(/ 6 +0 +0 +\d+ +\$0\.5000$/);
+  // A key without a request that ended is first for its refusals of the last minutes; earlier ones do not count.
+  expect(lines[at("Acme / loud")]).toMatch(/ 0 +0 +19 +0 +\$0\.0000$/);
+  expect(at("Acme / loud")).toBeLessThan(at("Bolt / batch"));
+  expect(stdout).toContain("  key_loud  Acme / loud");
   expect(at("slow")).toBeLessThan(at("llama"));
   expect(Math.max(...lines.map((line) => Bun.stringWidth(line)))).toBeLessThanOrEqual(80);
-  const [path = ""] = seen();
+  const path = seen().find((one) => one.startsWith("/admin/usage"));
   expect(new URL(`http://x${path}`).searchParams.get("start")).toBe(String(now - 300));
 });
 
 test("shows only the key's own account in top without --all-accounts", async () => {
   expect((await run(["top", "--once"])).code).toBe(0);
   expect(seen()[0]).toBe("/account");
-  expect(new URL(`http://x${seen()[1]}`).searchParams.get("account")).toBe("acct_own");
+  for (const path of seen().slice(1)) expect(new URL(`http://x${path}`).searchParams.get("account")).toBe("acct_own");
 });
