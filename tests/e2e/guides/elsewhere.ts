@@ -60,6 +60,7 @@ export const elsewhere: Readonly<Record<string, string>> = {
   "docs/scaling.md: docker run": system,
   "docs/scaling.md: # values.yaml": "is for the chart: helm.test.ts renders it with these values",
   "docs/scaling.md: kubectl create": system,
+  "docs/questions.md: [Service]": system,
   "docs/secrets.md: upstreams:": "reads files and Vault: external-secrets.test.ts has both",
   "docs/secrets.md: HEADRACE_SECRET_FILE=": starts,
   "docs/secrets.md: [Service]": system,
