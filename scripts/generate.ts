@@ -127,12 +127,12 @@ function agentClients(): string {
     const text = file ? configurationOf(file, target).trimEnd() : null;
     return `  ${JSON.stringify({ id, name, file: path, text, environment: Object.entries(environment(target)), start })},`;
   });
-  return `// What clients are to be told to use this server, written by scripts/generate.ts from src/cli/connect/clients.ts: not to be edited.
+  return `// The settings with which clients use this server, written by scripts/generate.ts from src/cli/connect/clients.ts: not to be edited.
 
 export interface AgentClient {
   id: string;
   name: string;
-  /** Where its configuration is; null: it has none, and reads variables alone. */
+  /** The path of the client's configuration file. null: the client reads only variables. */
   file: string | null;
   text: string | null;
   environment: readonly (readonly [name: string, value: string])[];

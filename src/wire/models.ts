@@ -171,7 +171,7 @@ export const managedModelShape = z
     status: z
       .enum(["ok", "partly", "down", "nowhere"])
       .describe(
-        "How many deployments are `ok`: all, some or none. `nowhere`: the model has no deployments, because no upstream lists it or the named upstreams are gone.",
+        "The share of deployments that are `ok`: all, some or none. `nowhere`: the model has no deployments, because no upstream lists it or the named upstreams are gone.",
       ),
     owned_by: z.string().nullable(),
     capabilities: z.object(abilities).nullable().describe("null if unknown."),

@@ -50,7 +50,7 @@ export const pulledModelShape = z
       .enum(fits)
       .nullable()
       .describe(
-        "How the model can be loaded. `now`: immediately. `evicting`: after unloading idle models. `waiting`: after busy models have had their time. `reduced`: with a shorter context or fewer slots. `never`: it needs more memory than pinned models leave. null if it is loaded or its need is unknown.",
+        "The way to load the model. `now`: immediately. `evicting`: after unloading idle models. `waiting`: after busy models have had their time. `reduced`: with a shorter context or fewer slots. `never`: it needs more memory than pinned models leave. null if it is loaded or its need is unknown.",
       ),
     use: z
       .enum(["unloaded", "loading", "loaded", "failed"])
@@ -109,7 +109,7 @@ export const pullOfferShape = z
     missing_bytes: z.int().describe("Bytes that are still to be downloaded."),
     room_bytes: z.int().describe("Free bytes on the disk."),
     least_memory_bytes: z.int().describe("Minimum memory of a model of this size. The context needs more."),
-    fit: z.enum(fits).describe("How the minimum memory fits, as in `PulledModel`."),
+    fit: z.enum(fits).describe("The way to load the model with its minimum memory, as in `PulledModel`."),
     started: z.boolean().describe("True if the download has begun. false after a dry run."),
   })
   .meta({ id: "PullOffer" });

@@ -52,7 +52,7 @@ const priority = z
   .describe("For vLLM with `--scheduling-policy priority`: send a `priority` with each request.");
 const identifierWay = z.enum(identifierWays);
 const identifierText =
-  "What `user`, `safety_identifier`, `prompt_cache_key` and, in Messages, `metadata.user_id` become: `hashed`, with the account, `as_sent` or `removed`. null: `as_sent` if the upstream is local, else `hashed`.";
+  "The form in which the upstream gets `user`, `safety_identifier`, `prompt_cache_key` and, in Messages, `metadata.user_id`: `hashed` with the account, `as_sent` or `removed`. null: `as_sent` if the upstream is local, else `hashed`.";
 const speech = {
   api: api.nullish().describe("API of the upstream: `messages` is Anthropic's. Default `openai`."),
   apis: apiList.nullish().describe(named),

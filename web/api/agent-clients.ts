@@ -1,9 +1,9 @@
-// What clients are to be told to use this server, written by scripts/generate.ts from src/cli/connect/clients.ts: not to be edited.
+// The settings with which clients use this server, written by scripts/generate.ts from src/cli/connect/clients.ts: not to be edited.
 
 export interface AgentClient {
   id: string;
   name: string;
-  /** Where its configuration is; null: it has none, and reads variables alone. */
+  /** The path of the client's configuration file. null: the client reads only variables. */
   file: string | null;
   text: string | null;
   environment: readonly (readonly [name: string, value: string])[];

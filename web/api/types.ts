@@ -1107,7 +1107,7 @@ export interface App {
   object: "app";
   id: string;
   /**
-   * Same as `id`, with OAuth's name.
+   * The `id` under its name in OAuth.
    */
   client_id: string;
   name: string;
@@ -2212,7 +2212,7 @@ export interface CreateManagedModelRequest {
          */
         upstream: string;
         /**
-         * Your costs for this upstream, with the keys of a model's `price`. The cheapest upstream comes first. Default: the price of `cost_of`, else the model's price.
+         * The operator's costs for this upstream, with the keys of a model's `price`. The cheapest upstream comes first. Default: the price of `cost_of`, else the model's price.
          */
         cost?: {
           /**
@@ -2429,7 +2429,7 @@ export interface CreateManagedModelRequest {
      */
     cache?: {
       /**
-       * Which requests use the cache: `deterministic` for requests with temperature 0 and those that ask for it, `asked` only for those that ask for it, or `all`. Default: `deterministic`.
+       * The requests that use the cache: `deterministic` for requests with temperature 0 and those that ask for it, `asked` only for those that ask for it, or `all`. Default: `deterministic`.
        */
       requests?: ("deterministic" | "asked" | "all") | null;
       /**
@@ -2550,7 +2550,7 @@ export interface CreateMcpServerRequest {
    */
   tools?: string[] | null;
   /**
-   * Which tool and prompt definitions are offered. `first`: the first version seen, while changes wait for an operator. `each`: only definitions that an operator approved. `all`: all definitions.
+   * The tool and prompt definitions that clients get. `first`: the first version seen, while changes wait for an operator. `each`: only definitions that an operator approved. `all`: all definitions.
    */
   approval?: "first" | "each" | "all";
   /**
@@ -2688,7 +2688,7 @@ export interface CreateUpstreamRequest {
   cache_salt?: boolean | null;
   priority?: boolean | null;
   /**
-   * What `user`, `safety_identifier`, `prompt_cache_key` and, in Messages, `metadata.user_id` become: `hashed`, with the account, `as_sent` or `removed`. null: `as_sent` if the upstream is local, else `hashed`.
+   * The form in which the upstream gets `user`, `safety_identifier`, `prompt_cache_key` and, in Messages, `metadata.user_id`: `hashed` with the account, `as_sent` or `removed`. null: `as_sent` if the upstream is local, else `hashed`.
    */
   identifiers?: ("hashed" | "as_sent" | "removed") | null;
 }
@@ -2822,7 +2822,7 @@ export interface CreatedApp {
   object: "app";
   id: string;
   /**
-   * Same as `id`, with OAuth's name.
+   * The `id` under its name in OAuth.
    */
   client_id: string;
   name: string;
@@ -3539,7 +3539,7 @@ export interface ManagedModel {
    */
   overrides_database: boolean;
   /**
-   * How many deployments are `ok`: all, some or none. `nowhere`: the model has no deployments, because no upstream lists it or the named upstreams are gone.
+   * The share of deployments that are `ok`: all, some or none. `nowhere`: the model has no deployments, because no upstream lists it or the named upstreams are gone.
    */
   status: "ok" | "partly" | "down" | "nowhere";
   owned_by: string | null;
@@ -4120,7 +4120,7 @@ export interface ManagedModel {
            */
           upstream: string;
           /**
-           * Your costs for this upstream, with the keys of a model's `price`. The cheapest upstream comes first. Default: the price of `cost_of`, else the model's price.
+           * The operator's costs for this upstream, with the keys of a model's `price`. The cheapest upstream comes first. Default: the price of `cost_of`, else the model's price.
            */
           cost?: {
             /**
@@ -4337,7 +4337,7 @@ export interface ManagedModel {
        */
       cache?: {
         /**
-         * Which requests use the cache: `deterministic` for requests with temperature 0 and those that ask for it, `asked` only for those that ask for it, or `all`. Default: `deterministic`.
+         * The requests that use the cache: `deterministic` for requests with temperature 0 and those that ask for it, `asked` only for those that ask for it, or `all`. Default: `deterministic`.
          */
         requests?: ("deterministic" | "asked" | "all") | null;
         /**
@@ -4468,7 +4468,7 @@ export interface McpServer {
    */
   tools: string[] | null;
   /**
-   * Which tool and prompt definitions are offered. `first`: the first version seen, while changes wait for an operator. `each`: only definitions that an operator approved. `all`: all definitions.
+   * The tool and prompt definitions that clients get. `first`: the first version seen, while changes wait for an operator. `each`: only definitions that an operator approved. `all`: all definitions.
    */
   approval: "first" | "each" | "all";
   /**
@@ -6292,7 +6292,7 @@ export interface PullOffer {
    */
   least_memory_bytes: number;
   /**
-   * How the minimum memory fits, as in `PulledModel`.
+   * The way to load the model with its minimum memory, as in `PulledModel`.
    */
   fit: "now" | "evicting" | "waiting" | "reduced" | "never";
   /**
@@ -6367,7 +6367,7 @@ export interface PulledModel {
    */
   memory: MemoryNeed | null;
   /**
-   * How the model can be loaded. `now`: immediately. `evicting`: after unloading idle models. `waiting`: after busy models have had their time. `reduced`: with a shorter context or fewer slots. `never`: it needs more memory than pinned models leave. null if it is loaded or its need is unknown.
+   * The way to load the model. `now`: immediately. `evicting`: after unloading idle models. `waiting`: after busy models have had their time. `reduced`: with a shorter context or fewer slots. `never`: it needs more memory than pinned models leave. null if it is loaded or its need is unknown.
    */
   fit: ("now" | "evicting" | "waiting" | "reduced" | "never") | null;
   /**
@@ -7020,7 +7020,7 @@ export interface RotatedApp {
   object: "app";
   id: string;
   /**
-   * Same as `id`, with OAuth's name.
+   * The `id` under its name in OAuth.
    */
   client_id: string;
   name: string;
@@ -7234,7 +7234,7 @@ export interface Statement {
      */
     cache_write_tokens: number;
     /**
-     * All output tokens, including reasoning.
+     * Number of output tokens, including reasoning.
      */
     completion_tokens: number;
     /**
@@ -7274,7 +7274,7 @@ export interface Statement {
      */
     cache_write_tokens: number;
     /**
-     * All output tokens, including reasoning.
+     * Number of output tokens, including reasoning.
      */
     completion_tokens: number;
     /**
@@ -7334,7 +7334,7 @@ export interface StatementLine {
    */
   cache_write_tokens: number;
   /**
-   * All output tokens, including reasoning.
+   * Number of output tokens, including reasoning.
    */
   completion_tokens: number;
   /**
@@ -7408,7 +7408,7 @@ export interface StatementOfAccounts {
      */
     cache_write_tokens: number;
     /**
-     * All output tokens, including reasoning.
+     * Number of output tokens, including reasoning.
      */
     completion_tokens: number;
     /**
@@ -7451,7 +7451,7 @@ export interface StatementOfAccounts {
      */
     cache_write_tokens: number;
     /**
-     * All output tokens, including reasoning.
+     * Number of output tokens, including reasoning.
      */
     completion_tokens: number;
     /**
@@ -8553,7 +8553,7 @@ export interface UpdateManagedModelRequest {
          */
         upstream: string;
         /**
-         * Your costs for this upstream, with the keys of a model's `price`. The cheapest upstream comes first. Default: the price of `cost_of`, else the model's price.
+         * The operator's costs for this upstream, with the keys of a model's `price`. The cheapest upstream comes first. Default: the price of `cost_of`, else the model's price.
          */
         cost?: {
           /**
@@ -8770,7 +8770,7 @@ export interface UpdateManagedModelRequest {
      */
     cache?: {
       /**
-       * Which requests use the cache: `deterministic` for requests with temperature 0 and those that ask for it, `asked` only for those that ask for it, or `all`. Default: `deterministic`.
+       * The requests that use the cache: `deterministic` for requests with temperature 0 and those that ask for it, `asked` only for those that ask for it, or `all`. Default: `deterministic`.
        */
       requests?: ("deterministic" | "asked" | "all") | null;
       /**
@@ -8887,7 +8887,7 @@ export interface UpdateMcpServerRequest {
    */
   tools?: string[] | null;
   /**
-   * Which tool and prompt definitions are offered. `first`: the first version seen, while changes wait for an operator. `each`: only definitions that an operator approved. `all`: all definitions.
+   * The tool and prompt definitions that clients get. `first`: the first version seen, while changes wait for an operator. `each`: only definitions that an operator approved. `all`: all definitions.
    */
   approval?: "first" | "each" | "all";
   /**
@@ -9055,7 +9055,7 @@ export interface UpdateUpstreamRequest {
   cache_salt?: boolean | null;
   priority?: boolean | null;
   /**
-   * What `user`, `safety_identifier`, `prompt_cache_key` and, in Messages, `metadata.user_id` become: `hashed`, with the account, `as_sent` or `removed`. null: `as_sent` if the upstream is local, else `hashed`.
+   * The form in which the upstream gets `user`, `safety_identifier`, `prompt_cache_key` and, in Messages, `metadata.user_id`: `hashed` with the account, `as_sent` or `removed`. null: `as_sent` if the upstream is local, else `hashed`.
    */
   identifiers?: ("hashed" | "as_sent" | "removed") | null;
   /**
@@ -9168,7 +9168,7 @@ export interface Upstream {
    */
   priority: boolean;
   /**
-   * What `user`, `safety_identifier`, `prompt_cache_key` and, in Messages, `metadata.user_id` become: `hashed`, with the account, `as_sent` or `removed`. null: `as_sent` if the upstream is local, else `hashed`.
+   * The form in which the upstream gets `user`, `safety_identifier`, `prompt_cache_key` and, in Messages, `metadata.user_id`: `hashed` with the account, `as_sent` or `removed`. null: `as_sent` if the upstream is local, else `hashed`.
    */
   identifiers: ("hashed" | "as_sent" | "removed") | null;
   /**

@@ -74,7 +74,7 @@ export const rotateSecretRequest = z
 const appMembers = {
   object: z.literal("app"),
   id: z.string(),
-  client_id: z.string().describe("Same as `id`, with OAuth's name."),
+  client_id: z.string().describe("The `id` under its name in OAuth."),
   name: z.string(),
   homepage_url: z.string().nullable(),
   type: z.enum(appTypes),

@@ -60,7 +60,7 @@ const toolList = z.array(z.string().min(1).max(256)).max(1_000);
 const approval = z
   .enum(toolApprovals)
   .describe(
-    "Which tool and prompt definitions are offered. `first`: the first version seen, while changes wait for an operator. `each`: only definitions that an operator approved. `all`: all definitions.",
+    "The tool and prompt definitions that clients get. `first`: the first version seen, while changes wait for an operator. `each`: only definitions that an operator approved. `all`: all definitions.",
   );
 const sharing = z
   .enum(toolSharings)

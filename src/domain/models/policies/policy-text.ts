@@ -24,7 +24,7 @@ export const policyDocs = {
     "Deployments that are used only if the others would keep a request waiting, or under the conditions given here.",
   to: "Upstreams whose deployments of the model come last, the cheapest first.",
   upstream: "Name of an upstream or node that has a deployment of the model.",
-  cost: "Your costs for this upstream, with the keys of a model's `price`. The cheapest upstream comes first. Default: the price of `cost_of`, else the model's price.",
+  cost: "The operator's costs for this upstream, with the keys of a model's `price`. The cheapest upstream comes first. Default: the price of `cost_of`, else the model's price.",
   cost_of: "A model in the price list, as `headrace prices` names it. Its price is your cost if `cost` is not set.",
   after_seconds:
     "Overflow if a request is expected to wait this long for the other deployments. Default: no overflow because of waiting.",
@@ -37,7 +37,7 @@ export const policyDocs = {
   per: "Span of the calendar, in UTC. A week begins on Monday.",
   cache: "Response cache, separate for each account.",
   requests:
-    "Which requests use the cache: `deterministic` for requests with temperature 0 and those that ask for it, `asked` only for those that ask for it, or `all`.",
+    "The requests that use the cache: `deterministic` for requests with temperature 0 and those that ask for it, `asked` only for those that ask for it, or `all`.",
   ttl_seconds: "Lifetime of a cached answer.",
   price_factor: "Factor of the price that a cached answer costs.",
   semantic: "Semantic cache: requests with the same meaning share an answer. Default: only identical requests do.",

@@ -23,7 +23,7 @@ const figures = {
   prompt_tokens: z.int().describe("All input tokens, including cache reads and writes."),
   cached_tokens: z.int().describe("Input tokens read from a cache."),
   cache_write_tokens: z.int().describe("Input tokens written to a cache."),
-  completion_tokens: z.int().describe("All output tokens, including reasoning."),
+  completion_tokens: z.int().describe("Number of output tokens, including reasoning."),
   reasoning_tokens: z.int().describe("Reasoning tokens of the output, as far as model servers report them."),
   total_tokens: z.int(),
   errors: z.int().describe("Number of failed requests."),
