@@ -1,6 +1,7 @@
 // Imports the spool of a process that has died into the database.
 import { unlinkSync } from "node:fs";
 import type { Log } from "../base/log.ts";
+import { isEndUserTag } from "../domain/end-users.ts";
 import type { UsageBegin, UsageRecord } from "../domain/usage/usage.ts";
 import type { Database } from "../storage/sql/database.ts";
 import { syncCommits } from "../storage/sql/durable-commits.ts";
@@ -47,6 +48,8 @@ export interface Recovered {
   tooOld: number;
   /** Ids of the affected keys. Limit counters of these keys and their owners may be too low. */
   keyIds: ReadonlySet<string>;
+  /** The tags of the end users in the affected requests, by the id of the key. */
+  endUsers: ReadonlyMap<string, ReadonlySet<string>>;
 }
 
 /**
@@ -60,6 +63,7 @@ export async function recoverSpool(options: RecoveryOptions): Promise<Recovered>
   const unsettled = new Map<string, Unsettled>();
   let settled: UsageRecord[] = [];
   const keyIds = new Set<string>();
+  const endUsers = new Map<string, Set<string>>();
   let records = 0;
   let allDamaged = 0;
   const unknown: string[] = [];
@@ -67,7 +71,14 @@ export async function recoverSpool(options: RecoveryOptions): Promise<Recovered>
   const insert = async (enough: number) => {
     while (settled.length >= enough) {
       const batch = settled.splice(0, batchSize);
-      for (const { keyId } of batch) keyIds.add(keyId);
+      for (const { keyId, tags = [] } of batch) {
+        keyIds.add(keyId);
+        for (const tag of tags.filter(isEndUserTag)) {
+          const known = endUsers.get(keyId);
+          if (known) known.add(tag);
+          else endUsers.set(keyId, new Set([tag]));
+        }
+      }
       onRecords?.(batch);
       records += await writer.insert(batch, lockWaitMs);
     }
@@ -98,7 +109,8 @@ export async function recoverSpool(options: RecoveryOptions): Promise<Recovered>
   if (records > 0) log.info("ledger_recovered", { settled: ended, interrupted: records - ended });
   const tooOld = writer.tooOld - tooOldBefore;
   if (tooOld > 0) log.warn("usage_too_old", { records: tooOld, detail: tooOldDetail });
-  return { settled: ended, interrupted: records - ended, damaged: allDamaged, unknown: unknown.length, tooOld, keyIds };
+  const counts = { settled: ended, interrupted: records - ended, damaged: allDamaged, unknown: unknown.length, tooOld };
+  return { ...counts, keyIds, endUsers };
 }
 
 /** Returns the ids of accounts with usage in the spool. */

@@ -46,7 +46,7 @@ export async function drainSpool(options: SpoolDrainOptions): Promise<DrainedSpo
       try {
         const recovered = await recoverSpool({ db, writer, directory: spool, log });
         // Redis lacks the imported usage, so the affected quotas must be loaded from the database again.
-        counters?.forgetQuotas(await quotasOfKeys(db, recovered.keyIds));
+        counters?.forgetQuotas(await quotasOfRecovered(db, recovered));
         if ((await counters?.close()) === false) throw notSent();
         return { spool, ...recovered };
       } finally {
@@ -81,10 +81,10 @@ function notSent(): StartError {
   );
 }
 
-async function quotasOfKeys(db: Database, keyIds: ReadonlySet<string>): Promise<Iterable<Quota>> {
+async function quotasOfRecovered(db: Database, recovered: Recovered): Promise<Iterable<Quota>> {
   const tiers = new Tiers();
   tiers.load(await new SqlAccountStore(db).listTiers());
-  return await quotasOf(keyIds, new SqlKeyStore(db), ({ keys, account }) =>
+  return await quotasOf(recovered, new SqlKeyStore(db), ({ keys, account }) =>
     limitsOf({ keys, account, environment: keys[0].environment, tier: tiers.find(account.tier) }),
   );
 }

@@ -2,7 +2,7 @@
 import { budgetOf } from "../domain/end-users.ts";
 import type { LimitSet } from "../domain/limits/limits.ts";
 import type { Principal } from "../domain/principal.ts";
-import { endUserQuotas } from "./limits-of.ts";
+import { quotasOfEndUsers } from "./limits-of.ts";
 import { LruMap } from "./lru-map.ts";
 
 /** Maximum remembered limits, so that active end users need no new plan for each request. */
@@ -33,9 +33,6 @@ export class EndUserLimits {
 /** Returns the limits with the quotas of the end users with these tags. */
 export function withEndUsers({ account, environment, limits }: Limited, tags: readonly string[]): LimitSet {
   const { name, requests, tokens, quotas, groups, windows = [] } = limits;
-  const ofUsers = tags.flatMap((tag) => {
-    const rules = account.endUsers && budgetOf(account.endUsers, tag);
-    return rules ? endUserQuotas(account.id, environment, tag, rules) : [];
-  });
+  const ofUsers = quotasOfEndUsers(account, environment, tags);
   return { name, requests, tokens, quotas, ...(groups && { groups }), windows: [...windows, ...ofUsers] };
 }

@@ -2,6 +2,7 @@
 import { nanoOfUsd } from "../base/money.ts";
 import { type Account, defaultTierEnvironments, type Tier } from "../domain/account.ts";
 import type { Environment } from "../domain/api-key.ts";
+import { budgetOf } from "../domain/end-users.ts";
 import { type LimitRaise, raisedRules, raisesOf } from "../domain/limits/limit-requests.ts";
 import type { CounterLocation, LimitGroup, LimitSet, Quota, RateLimit } from "../domain/limits/limits.ts";
 import { type QuotaRule, windowOf } from "../domain/limits/quota-rules.ts";
@@ -133,9 +134,9 @@ export function organizationLimits(
   return { quota, windows: holds ? windowsOf(quota, quotas) : [] };
 }
 
-/** Returns the quotas against which the usage of these keys counts. */
+/** Returns the quotas against which the usage of these keys counts, with those of the end users by key. */
 export async function quotasOf(
-  keyIds: Iterable<string>,
+  { keyIds, endUsers }: { keyIds: Iterable<string>; endUsers: ReadonlyMap<string, Iterable<string>> },
   keys: Pick<KeyStore, "findChainById">,
   limitsOfChain: (chain: KeyChain) => Pick<LimitSet, "quotas" | "windows">,
 ): Promise<Iterable<Quota>> {
@@ -144,7 +145,8 @@ export async function quotasOf(
     const chain = await keys.findChainById(keyId);
     if (!chain) continue;
     const { quotas, windows = [] } = limitsOfChain(chain);
-    for (const quota of [...quotas, ...windows]) found.set(quota.id, quota);
+    const ofUsers = quotasOfEndUsers(chain.account, chain.keys[0].environment, endUsers.get(keyId) ?? []);
+    for (const quota of [...quotas, ...windows, ...ofUsers]) found.set(quota.id, quota);
   }
   return found.values();
 }
@@ -219,6 +221,18 @@ export function endUserQuotas(ownerId: string, environment: string, tag: string,
   const id = `end_user:${ownerId}:${environment}`;
   const tagged = rules.map((rule) => ({ ...rule, tag }));
   return windowsOf({ id, owner: "account", called: "end_user", ownerId, environment }, tagged);
+}
+
+/** Returns the quotas of the end users with these tags. Other tags, and end users without a budget, have none. */
+export function quotasOfEndUsers(
+  { id, endUsers }: Pick<Account, "id" | "endUsers">,
+  environment: string,
+  tags: Iterable<string>,
+): Quota[] {
+  return [...tags].flatMap((tag) => {
+    const rules = endUsers && budgetOf(endUsers, tag);
+    return rules ? endUserQuotas(id, environment, tag, rules) : [];
+  });
 }
 
 function nanoUsdOf(usd: number | null): number | null {

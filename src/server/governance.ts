@@ -275,7 +275,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
       : await openShared({ url: config.redisUrl, clock, ledger: summedLedger, directory, log, countReplicas });
   if (ofReplicas) {
     closeShared = () => ofReplicas.close();
-    ofReplicas.forgetQuotas(await quotasOf(ledger.recovered.keyIds, keys, limitsOfChain));
+    ofReplicas.forgetQuotas(await quotasOf(ledger.recovered, keys, limitsOfChain));
   }
   const limits =
     ofReplicas ?? new MemoryLimits({ clock, ledger: summedLedger, starts: windowStarts(config.dataDir, clock, log) });

@@ -1,9 +1,13 @@
 // Budgets of the users whom an account's requests name: exact over replicas, with the true reason, and bounded in number.
 import { afterEach, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { freshDatabase } from "../support/postgres.ts";
 import { startRedis } from "../support/redis.ts";
-import { startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
+import { chunk, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
+import { startServerProcess } from "../support/server-process.ts";
 
 const stack: AsyncDisposable[] = [];
 afterEach(async () => {
@@ -120,4 +124,43 @@ test("refuses rolling windows, tags, too many budgets, and keys that another key
   expect(response.status).toBe(403);
   for (let i = 0; i < 200; i++) await call(server, "PUT", `/account/end-users/u${i}`, { quotas: [] });
   expect((await put({ per: "day" })).error.message).toContain("at most 200 single end users");
+}, 240_000);
+
+test("counts an end user's requests that kill -9 cut, with Redis", async () => {
+  const directory = mkdtempSync(join(tmpdir(), "headrace-end-users-"));
+  opened({ [Symbol.asyncDispose]: async () => rmSync(directory, { recursive: true }) });
+  const config = join(directory, "headrace.yaml");
+  const upstream = opened(
+    await startUpstream((_request, res) => {
+      res.writeHead(200, { "content-type": "text/event-stream" });
+      res.write(chunk({ role: "assistant", content: "One" }));
+    }),
+  );
+  writeFileSync(config, upstreamYaml(upstream));
+  const env = { HEADRACE_DATABASE_URL: await freshDatabase(), HEADRACE_REDIS_URL: opened(await startRedis()).url };
+  const start = async () =>
+    opened(
+      await startServerProcess({
+        config,
+        dataDir: join(directory, "data"),
+        env: { ...env, HEADRACE_SECRET: "7b".repeat(32) },
+      }),
+    );
+  let server = await start();
+  const { api_key: key } = await Bun.file(join(server.dataDir, "credentials.json")).json();
+  const ask = async (method: string, path: string, body?: unknown) =>
+    await fetch(`${server.url}/v1${path}`, {
+      ...{ method, headers: { authorization: `Bearer ${key}`, "content-type": "application/json" } },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+  expect((await ask("PUT", "/account/end-users", { default_quotas: requests(5) })).status).toBe(200);
+  const used = async () => ((await (await ask("GET", "/account/end-users/alice")).json()) as Body).quotas_used[0].used;
+  expect(await used()).toBe(0);
+  const body = { model: "upstream-model", stream: true, user: "alice", messages: [{ role: "user", content: "Hi" }] };
+  const streams = await Promise.all([1, 2].map(() => ask("POST", "/chat/completions", body)));
+  expect(streams.map(({ status }) => status)).toEqual([200, 200]);
+  server.process.kill("SIGKILL");
+  await server.process.exited;
+  server = await start();
+  await until(async () => (await used()) === 2, "the cut requests count");
 }, 240_000);
