@@ -13,6 +13,7 @@ const per = 30 * 86_400;
 const people = {
   ada: { email: "ada@example.test", name: "Ada", password: "brisk willow lantern nine" },
   bob: { email: "bob@example.test", name: "Bob", password: "quiet copper meadow four" },
+  erin: { email: "erin@example.test", name: "Erin", password: "marble canyon ribbon ten" },
   carl: { email: "carl@example.test", name: "Carl", password: "amber tunnel forest six" },
 };
 
@@ -127,6 +128,13 @@ test("ends a raise early, refuses a request, and keeps both from members and oth
   await ask(olga, "POST", `/v1/limit-requests/${id}/grant`, { amount: 0.5, seconds: hour });
   const path = `/v1/members/${await membershipOf(bob)}`;
   expect((await ask(bob, "GET", path)).quotas_used).toMatchObject([{ amount: 1.5 }]);
+  const other = await ask(olga, "POST", "/v1/admin/accounts", { name: "Elsewhere", tier: "pro" });
+  const elsewhere = await invite(olga, { person: people.erin, role: "owner", account: other.id });
+  expect((await ask(elsewhere, "GET", "/v1/limit-requests")).data).toEqual([]);
+  for (const decision of ["grant", "refuse"]) {
+    const body = { amount: 1, seconds: hour };
+    expect((await ask(elsewhere, "POST", `/v1/limit-requests/${id}/${decision}`, body)).status).toBe(404);
+  }
   expect(await ask(olga, "POST", `/v1/limit-requests/${id}/refuse`)).toMatchObject({ status: "refused" });
   expect((await ask(bob, "GET", path)).quotas_used).toMatchObject([{ amount: 1 }]);
   expect((await ask(olga, "POST", `/v1/limit-requests/${id}/refuse`)).status).toBe(400);

@@ -16,7 +16,7 @@ import type { Database } from "../../sql/database.ts";
 import { available } from "../../sql/outage.ts";
 import { integer, json, table, text } from "../../sql/table.ts";
 import { changeCredentials, type Outcome } from "../credential-change.ts";
-import { accounts } from "../credential-rows.ts";
+import { accounts, readAccount } from "../credential-rows.ts";
 
 const requests = table<LimitRequest>({
   id: text,
@@ -54,9 +54,13 @@ export class SqlLimitRequestStore implements LimitRequestStore {
   open(request: LimitRequest, event: AuditEvent): Promise<Opened> {
     const { accountId, createdAt } = request;
     return changeCredentials(this.#db, event, async (tx): Promise<Outcome<Opened>> => {
+      // The request of a running raise stays: it is ended by its id.
+      const running = runningRaises((await readAccount(tx, accountId))?.raises, createdAt) ?? [];
+      const kept = running.map(({ requestId }) => requestId);
       await tx`
         DELETE FROM limit_requests
-        WHERE account_id = ${accountId} AND status <> 'open' AND created_at < ${createdAt - keptSeconds}`;
+        WHERE account_id = ${accountId} AND status <> 'open' AND created_at < ${createdAt - keptSeconds}
+          ${kept.length === 0 ? tx`` : tx`AND id NOT IN ${tx(kept)}`}`;
       const [row]: { n: number | string }[] = await tx`
         SELECT count(*) AS n FROM limit_requests WHERE account_id = ${accountId} AND status = 'open'`;
       if (Number(row?.n) >= maxOpenRequests) return { result: "too_many", changed: false };
@@ -78,17 +82,16 @@ export class SqlLimitRequestStore implements LimitRequestStore {
 
   decide(id: string, decision: LimitDecision, event: AuditEvent): Promise<Decided> {
     return changeCredentials(this.#db, event, async (tx): Promise<Outcome<Decided>> => {
-      // The update locks the row: decisions of one account run one after another.
-      const account = await accounts.first(tx`
-        UPDATE accounts SET raises = raises WHERE id = ${event.accountId} RETURNING *`);
+      const account = await readAccount(tx, event.accountId ?? "");
       if (!account) return { result: "stale", changed: false };
+      const running = runningRaises(account.raises, decision.at) ?? [];
       const isGranted = decision.amount !== null;
-      if (isGranted && (runningRaises(account.raises, decision.at)?.length ?? 0) >= maxRaises) {
-        return { result: "too_many", changed: false };
-      }
+      if (isGranted && running.length >= maxRaises) return { result: "too_many", changed: false };
+      // Only a raise that still runs can be ended: an earlier decision stays as it was made.
+      const isRunning = running.some(({ requestId }) => requestId === id);
       const request = await requests.first(tx`
         UPDATE limit_requests SET status = ${isGranted ? "granted" : "refused"}, decision = ${JSON.stringify(decision)}
-        WHERE id = ${id} AND ${isGranted ? tx`status = 'open'` : tx`status <> 'refused'`} RETURNING *`);
+        WHERE id = ${id} AND ${isRunning && !isGranted ? tx`status = 'granted'` : tx`status = 'open'`} RETURNING *`);
       if (!request) return { result: "stale", changed: false };
       const raises = raisesAfter(account, request, decision);
       await tx`UPDATE accounts SET ${tx(accounts.part({ ...account, raises }, "raises"))} WHERE id = ${account.id}`;
