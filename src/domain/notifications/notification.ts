@@ -25,6 +25,7 @@ export const operatorNotificationTypes = [
   "tool.changed",
   "errors.rate",
   "limit.requested",
+  "quota.threshold",
 ] as const;
 /** The test event of a webhook, sent only to that webhook. */
 export const testNotificationType = "webhook.test";

@@ -65,6 +65,15 @@ test("reports a quota threshold exactly at its token, only the highest of severa
   expect(new Set(received.map(({ once }) => once)).size).toBe(3);
 });
 
+test("reports the shared quota of an organization to operators, and others to their account", async () => {
+  const { use, received } = start();
+  await use(500, quota(), quota({ id: "organization:org_1:live", owner: "organization", ownerId: "org_1" }));
+  expect(received.map(({ accountId, data }) => [accountId, (data as { owner?: string }).owner])).toEqual([
+    ["acct_1", "key"],
+    [null, "organization"],
+  ]);
+});
+
 test("reports tokens and USD of a quota separately, and none for missing or zero limits", async () => {
   const { use, received, state } = start();
   await use(5, quota({ tokens: null }), quota({ tokens: 0, nanoUsd: 0 }));

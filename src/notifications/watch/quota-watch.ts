@@ -180,11 +180,12 @@ function measuresOf(
   ];
 }
 
+/** The quota of an organization is for its operators: several accounts share it, and none of them can raise it. */
 function tidingsOf({ subject, data }: Measure, threshold: number, accountId: string): Tidings {
-  const { environment } = data;
+  const { environment, owner } = data;
   return {
     type: "quota.threshold",
-    accountId,
+    accountId: owner === "organization" ? null : accountId,
     environment,
     once: `${subject} ${threshold}`,
     data: { ...data, threshold },
