@@ -2,6 +2,7 @@
 import { forbidden, GatewayError, invalidRequest } from "../../../base/errors.ts";
 import { shown } from "../../../base/text/shown.ts";
 import type { AccountStore } from "../../../domain/account.ts";
+import { environments } from "../../../domain/api-key.ts";
 import { type EndUserBudgets, endUserOf, endUserTag, maxNamedEndUsers } from "../../../domain/end-users.ts";
 import type { LimitStore } from "../../../domain/limits/limits.ts";
 import type { GivenQuotaRule, QuotaRule } from "../../../domain/limits/quota-rules.ts";
@@ -24,7 +25,7 @@ import { type EndpointDeps, type Named, scopedEndpoints } from "../endpoint.ts";
 
 export interface EndUserRouteDeps extends EndpointDeps {
   accounts: Pick<AccountStore, "changeEndUsers" | "findAccount">;
-  limits: Pick<LimitStore, "usedInWindow">;
+  limits: Pick<LimitStore, "usedInWindow" | "forgetQuotas">;
   throttle: Pick<Throttle, "require">;
   /** Called after each committed change, to clear caches of the account's credentials. */
   changed(ids?: readonly string[]): void;
@@ -141,14 +142,25 @@ async function change(
   by: (current: EndUserBudgets) => EndUserBudgets,
 ): Promise<void> {
   const { id: accountId } = principal.account;
+  if (principal.person === undefined && principal.environment === "test") {
+    throw forbidden(
+      "Budgets of end users hold in the live environment as well: change them with a live key or a login.",
+    );
+  }
   await deps.throttle.require("change", principal);
   const detail = { end_user: endUser, quotas: rules && rulesOnWire(rules) };
   const event = auditEvent("account.end_users_changed", principal, origin, { accountId, targetId: accountId, detail });
+  let before: readonly QuotaRule[] | undefined;
   const changed = (current: EndUserBudgets) => {
+    before = current.named[endUserTag(endUser)];
     const budgets = by(current);
     return budgets.default === null && Object.keys(budgets.named).length === 0 ? undefined : budgets;
   };
   await deps.accounts.changeEndUsers(accountId, changed, event);
+  // A budget that was removed and set again reads its usage anew: requests between did not count against it.
+  const tag = endUserTag(endUser);
+  const quotas = [...(before ?? []), ...(rules ?? [])];
+  deps.limits.forgetQuotas(environments.flatMap((one) => endUserQuotas(accountId, one, tag, quotas)));
   deps.changed([accountId]);
 }
 
