@@ -11,6 +11,7 @@ const neverRefused: ReadonlySet<AuditAction> = new Set([
   ...(["session.started", "session.ended", "sign_in.failed", "node.connected", "node.disconnected"] as const),
   ...(["key.revoked", "key.suspended", "person.suspended", "member.removed", "passkey.removed"] as const),
   ...(["app.suspended", "grant.revoked", "device.denied", "invitation.deleted", "node_token.deleted"] as const),
+  "limit.refused",
 ]);
 
 /**
@@ -31,8 +32,11 @@ export async function queueEvents(tx: Database, events: readonly AuditEvent[]): 
 }
 
 /** Commands beside the server, and the server itself, are not refused: they serve to repair an installation. */
-function isRefusable({ action, actor }: AuditEvent): boolean {
-  return "id" in actor && !neverRefused.has(action);
+function isRefusable({ action, actor, detail }: AuditEvent): boolean {
+  // An account is suspended by a change of its status.
+  const { status, ...others } = (action === "account.updated" ? detail : {}) as Record<string, { after?: unknown }>;
+  const isSuspension = status?.after === "suspended" && Object.keys(others).length === 0;
+  return "id" in actor && !neverRefused.has(action) && !isSuspension;
 }
 
 function notExported(): GatewayError {
