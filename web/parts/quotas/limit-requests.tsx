@@ -11,7 +11,7 @@ import { useNotifiedChange } from "../editing/notified-change.ts";
 import { useQuestion } from "../editing/question.ts";
 import { numberOf, type TypedNumber } from "../editing/typed-number.ts";
 import { useLast } from "../editing/use-last.ts";
-import { SmallButton } from "../page/buttons.tsx";
+import { ShowMore, SmallButton } from "../page/buttons.tsx";
 import { Failure } from "../page/failure.tsx";
 import { Section } from "../page/section.tsx";
 import { Ago } from "../words/ago.tsx";
@@ -28,7 +28,9 @@ interface LimitRequestsProps {
 
 /** Renders nothing without open requests and raises, as in most accounts. */
 export function LimitRequests({ path, mayDecide = () => false }: LimitRequestsProps) {
-  const { items, error } = useList<LimitRequest>(path, { limit: 100 }, { everyMs: 15_000 });
+  const open = useList<LimitRequest>(path, { limit: 100, status: "open" }, { everyMs: 15_000 });
+  const granted = useList<LimitRequest>(path, { limit: 100, status: "granted" }, { everyMs: 15_000 });
+  const error = open.error ?? granted.error;
   const [granting, setGranting] = useState<LimitRequest>();
   const shown = useLast(granting);
   const refusal = useQuestion(({ id }: LimitRequest) => call("POST", `${path}/${id}/refuse`, { body: {} }), {
@@ -36,8 +38,8 @@ export function LimitRequests({ path, mayDecide = () => false }: LimitRequestsPr
     said: (_answer, { status, person }) =>
       status === "open" ? `The request of ${person.email} was refused.` : `The raise of ${person.email} has ended.`,
   });
-  const current = items.filter(({ status }) => status === "open" || status === "granted");
-  if (error && items.length === 0) return <Failure error={error} />;
+  const current = [...open.items, ...granted.items.filter(({ status }) => status === "granted")];
+  if (error && current.length === 0) return <Failure error={error} />;
   if (current.length === 0) return null;
   const isOpen = refusal.about?.status === "open";
   return (
@@ -78,6 +80,7 @@ export function LimitRequests({ path, mayDecide = () => false }: LimitRequestsPr
           </li>
         ))}
       </Stack>
+      <ShowMore listing={open} />
       <Modal opened={granting !== undefined} onClose={() => setGranting(undefined)} title="Raise the limit for a time">
         {shown && <GrantForm request={shown} path={path} close={() => setGranting(undefined)} />}
       </Modal>
