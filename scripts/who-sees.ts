@@ -100,7 +100,9 @@ export const sights = {
   },
   settings: {
     title: "Models, prices and limits that the caller may use",
-    cells: Object.fromEntries(readers.map((reader) => [reader, "nothing of another's"])) as Record<Reader, string>,
+    cells: Object.fromEntries(
+      readers.map((reader) => [reader, "nothing of another's, but how much of its organization's quota is used"]),
+    ) as Record<Reader, string>,
     tests: ["tests/e2e/seen-usage.test.ts", rows],
   },
   "all accounts": {

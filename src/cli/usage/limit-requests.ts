@@ -1,6 +1,6 @@
 // `headrace limits request`, `requests`, `grant` and `refuse`: more of a quota for a time.
 import { InvalidArgumentError } from "commander";
-import { z } from "zod";
+import { type LimitRequestWire, limitRequestShape } from "../../wire/people/limit-requests.ts";
 import { type Column, printRows } from "../command.ts";
 import { parseQuotas, quotaWords } from "../keys/quota-view.ts";
 import { requestList, understood } from "../login/api-request.ts";
@@ -8,23 +8,6 @@ import { serverCommand } from "../login/server-command.ts";
 import { formatRelative, formatTimeAndRelative, parseSpan } from "../terminal/figures.ts";
 import { printable } from "../terminal/terminal.ts";
 import { type isOfAll, pathOf } from "./all-accounts.ts";
-
-const limitRequest = z.object({
-  id: z.string(),
-  owner: z.string(),
-  person: z.object({ email: z.string() }),
-  unit: z.string(),
-  per: z.union([z.string(), z.number()]),
-  window: z.string().nullish(),
-  models: z.array(z.string()).nullish(),
-  tag: z.string().nullish(),
-  amount: z.number().nullish(),
-  reason: z.string(),
-  status: z.string(),
-  created_at: z.number(),
-  decision: z.object({ amount: z.number().nullish(), until: z.number().nullish() }).nullish(),
-});
-type LimitRequest = z.infer<typeof limitRequest>;
 
 const idArgument = ["<id>", "id of the request, as headrace limits requests shows it"] as const;
 const json = ["--json", "print the request as the API gives it"] as const;
@@ -51,7 +34,7 @@ export const requestCommand = serverCommand({
     const body = { ...quota, owner, reason: options.reason ?? "" };
     const answer = await request("/limit-requests", { method: "POST", body });
     const show = () => {
-      const { id } = understood(limitRequest, answer, connection, "limit request");
+      const { id } = understood(limitRequestShape, answer, connection, "limit request");
       const who = options.ofAccount ? "Operators" : "Owners and admins";
       terminal.print(`${who} see your request ${printable(id)} now. headrace limits requests shows the answer.`);
     };
@@ -73,7 +56,7 @@ export const requestsCommand = serverCommand({
     const connection = await connect();
     const path = `${pathOf("/limit-requests", options)}${options.open ? "?status=open" : ""}`;
     const raw = await ask((_, signal) => requestList(connection, path, signal));
-    const requests = raw.map((one) => understood(limitRequest, one, connection, "list of limit requests"));
+    const requests = raw.map((one) => understood(limitRequestShape, one, connection, "list of limit requests"));
     const show = () => {
       if (requests.length === 0) return terminal.note("There is no such request.");
       printRows(terminal, requests, columnsOf(nowSeconds()), [], ["ASKED", "REASON"]);
@@ -98,14 +81,14 @@ export const grantCommand = serverCommand({
     const connection = await connect();
     const asked = async () => {
       const all = await ask((_, signal) => requestList(connection, pathOf("/limit-requests", options), signal));
-      const found = all.find((one) => z.object({ id: z.literal(id) }).safeParse(one).success);
-      return found && understood(limitRequest, found, connection, "limit request").amount;
+      const requests = all.map((one) => understood(limitRequestShape, one, connection, "list of limit requests"));
+      return requests.find((one) => one.id === id)?.amount;
     };
     const amount = options.amount ?? (await asked());
     const body = { amount: amount ?? undefined, seconds: options.for ?? 86_400 };
     const answer = await request(decisionPath(id, "grant", options), { method: "POST", body });
     const show = () => {
-      const { person, decision, ...quota } = understood(limitRequest, answer, connection, "limit request");
+      const { person, decision, ...quota } = understood(limitRequestShape, answer, connection, "limit request");
       const more = quotaWords([{ ...quota, amount: decision?.amount ?? 0 }]);
       const until = formatTimeAndRelative(decision?.until ?? 0, nowSeconds());
       terminal.print(`${printable(person.email)} has ${more} more until ${until}.`);
@@ -131,7 +114,7 @@ function decisionPath(id: string, decision: "grant" | "refuse", options: Paramet
   return `${pathOf("/limit-requests", options)}/${encodeURIComponent(id)}/${decision}`;
 }
 
-function columnsOf(nowSeconds: number): Column<LimitRequest>[] {
+function columnsOf(nowSeconds: number): Column<LimitRequestWire>[] {
   return [
     ["ID", ({ id }) => id],
     ["WHO", ({ person, owner }) => (owner === "account" ? `${person.email}, account` : person.email)],
@@ -142,7 +125,7 @@ function columnsOf(nowSeconds: number): Column<LimitRequest>[] {
   ];
 }
 
-function wanted({ unit, per, models, tag }: Pick<LimitRequest, "unit" | "per" | "models" | "tag">, amount: number) {
+function wanted({ unit, per, models, tag }: Pick<LimitRequestWire, "unit" | "per" | "models" | "tag">, amount: number) {
   return quotaWords([{ unit, per, models, tag, amount }]);
 }
 

@@ -276,9 +276,13 @@ function webhook({ webhooks }: KindDeps): Kind<SpecOf<"webhook">> {
     hasSecret: true,
     async read({ markedIds, accountName }) {
       const ofOperators = await webhooks.list(operatorsOwner);
-      const others = markedIds.filter((id) => ofOperators.every((one) => one.id !== id));
-      const ofAccounts = await Promise.all(others.map((id) => webhooks.find(id)));
-      return [...ofOperators, ...ofAccounts.filter((one) => one !== undefined)].map((one) => ({
+      const known = new Set(ofOperators.map(({ id }) => id));
+      const ofAccounts: SecuredWebhook[] = [];
+      for (const id of markedIds.filter((one) => !known.has(one))) {
+        const found = await webhooks.find(id);
+        if (found) ofAccounts.push(found);
+      }
+      return [...ofOperators, ...ofAccounts].map((one) => ({
         ...{ id: one.id, createdAt: one.createdAt },
         settings: { ...ownerToSettings(one, accountName), ...shownSettings(one) },
         secrets: { routing_key: webhooks.routingKey(one), ...(hasSecretUrl(one.format) ? { url: one.url } : {}) },
