@@ -17,7 +17,7 @@ const recordOf = (seq: number): ExportedRecord => ({
 });
 
 /** A store in memory with `count` records, whose clock the test moves. */
-function exporting(count: number, sink: Partial<ExportSink> & Pick<ExportSink, "send">) {
+function exporting(count: number, sink: Partial<ExportSink> & Pick<ExportSink, "send">, deadlineMs?: number) {
   const state: ExportSinkState = {
     ...{ name: "otlp", sentSeq: 0, sentAt: null, seenAt: 0, failingSince: null, error: null },
     ...{ waiting: count, lagSeconds: 0 },
@@ -54,6 +54,7 @@ function exporting(count: number, sink: Partial<ExportSink> & Pick<ExportSink, "
       isAlone: true,
       clock,
       everyMs: 3_600_000,
+      ...(deadlineMs === undefined ? {} : { deadlineMs }),
     },
     sinks: [{ name: "otlp", limit: 10, waitSeconds: 0, ...sink }],
     log: { info: write, warn: write, error: write },
@@ -134,13 +135,26 @@ test("waits for a fuller batch only until its oldest record has waited long enou
 });
 
 test("ends an attempt under way when the server stops", async () => {
+  let seen: AbortSignal | undefined;
   const { exporter, state, lines } = exporting(3, {
-    send: (_, signal) =>
-      new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
+    send: (_, signal) => {
+      seen = signal;
+      return new Promise(() => {});
+    },
   });
   await exporter.poll();
+  await until(() => seen, "the attempt begins");
   await exporter.close();
-  expect([state.sentSeq, lines]).toEqual([0, []]);
+  expect([seen?.aborted, state.sentSeq, lines]).toEqual([true, 0, []]);
+});
+
+test("fails an attempt at a receiver that never answers and ignores its signal", async () => {
+  const { exporter, state, lines } = exporting(3, { send: () => new Promise(() => {}) }, 20);
+  await exporter.poll();
+  await until(() => state.error, "the attempt fails");
+  expect(state).toMatchObject({ sentSeq: 0, error: "no answer within 0.02 s" });
+  expect(lines.map(([event]) => event)).toEqual(["export_failing"]);
+  await exporter.close();
 });
 
 test("takes only an answer of OTLP, or an empty one, as a sign that a collector has the records", async () => {

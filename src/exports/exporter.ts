@@ -49,6 +49,8 @@ export interface ExporterOptions {
   log: Log;
   /** Milliseconds between polls for records. Default: 2,000. */
   everyMs?: number;
+  /** Milliseconds after which an attempt has failed. Default: 20,000. */
+  deadlineMs?: number;
 }
 
 interface SinkWork {
@@ -73,7 +75,7 @@ const defaultEveryMs = 2_000;
 /** Longer than an attempt, so that another process rarely repeats one that is under way. */
 const leaseSeconds = 30;
 const renewedMs = 10_000;
-const deadlineMs = 20_000;
+const defaultDeadlineMs = 20_000;
 const [firstPauseMs, maxPauseMs] = [1_000, 60_000];
 /** Milliseconds that a stop waits for attempts under way. */
 const graceMs = 1_000;
@@ -191,9 +193,14 @@ export class Exporter {
   async #send(sink: ExportSink, records: readonly ExportedRecord[]): Promise<number> {
     const wanted = records.filter(({ kind, record }) => record !== null && this.#options.kinds.includes(kind));
     if (wanted.length === 0) return 0;
+    const { deadlineMs = defaultDeadlineMs } = this.#options;
     const late = AbortSignal.timeout(deadlineMs);
+    const signal = AbortSignal.any([this.#stop.signal, late]);
+    // A receiver may ignore the signal, as Bun's S3 client does. A late end of the attempt has the same records.
+    const ended = Promise.withResolvers<never>();
+    signal.addEventListener("abort", () => ended.reject(signal.reason), { once: true });
     try {
-      return await sink.send(wanted, AbortSignal.any([this.#stop.signal, late]));
+      return await Promise.race([sink.send(wanted, signal), ended.promise]);
     } catch (error) {
       throw late.aborted ? new ExportFault(`no answer within ${deadlineMs / 1000} s`) : error;
     }
