@@ -5,13 +5,17 @@ import { type Database, databaseSeconds } from "../../sql/database.ts";
 
 const retryAfterSeconds = 60;
 
-/** Actions that end access, sign in, or happen in the course of requests for models. They are never refused. */
+/**
+ * Actions that end access, sign in, or happen in the course of requests for models. They are never refused, nor is the
+ * summary of applied documents, each of whose changes is judged itself.
+ */
 const neverRefused: ReadonlySet<AuditAction> = new Set([
   ...(["credential.refused", "token.issued", "grant.refreshed", "grant.replayed"] as const),
   ...(["session.started", "session.ended", "sign_in.failed", "node.connected", "node.disconnected"] as const),
   ...(["key.revoked", "key.suspended", "person.suspended", "member.removed", "passkey.removed"] as const),
   ...(["app.suspended", "grant.revoked", "device.denied", "invitation.deleted", "node_token.deleted"] as const),
-  "limit.refused",
+  ...(["person.deleted", "app.deleted", "node.deleted", "tool_connection.deleted", "limit.refused"] as const),
+  ...(["identity.linked", "password.changed", "signing_key.retired", "documents.applied"] as const),
 ]);
 
 /**

@@ -96,6 +96,29 @@ onEachDatabase((databases) => {
     expect(await store.sent("b", "s3", 2)).toBe(false);
   });
 
+  test("leaves the export to processes that know all receivers while configurations differ", async () => {
+    await store.register(["otlp"], wanted);
+    expect(await store.hold("old", ["otlp"], lease)).toBe(true);
+    await store.register(["otlp", "s3"], wanted);
+    expect(await store.hold("old", ["otlp"], lease)).toBe(false);
+    await store.release("old");
+    expect(await store.hold("new", ["otlp", "s3"], lease)).toBe(true);
+    // The receiver left the file of all processes.
+    await opened.db`UPDATE export_sinks SET seen_at = seen_at - 121 WHERE name = 's3'`;
+    await store.release("new");
+    expect(await store.hold("newest", ["otlp"], lease)).toBe(true);
+  });
+
+  test("tells the lag of the oldest record of either kind", async () => {
+    await store.register(["s3"], { kinds: ["audit", "requests"], maxAuditLag: null });
+    await append(1, 1);
+    await opened.db`
+      INSERT INTO export_queue (record_id, kind, queued_at) SELECT 'req_1', 'requests', queued_at - 59 FROM export_queue`;
+    const [state] = await store.states();
+    expect(state?.waiting).toBe(2);
+    expect(state?.lagSeconds).toBeGreaterThanOrEqual(59);
+  });
+
   test("numbers as many records as a batch takes, however many wait", async () => {
     await store.register(["s3"], wanted);
     await append(1, 600);
@@ -145,11 +168,15 @@ onEachDatabase((databases) => {
       { ...event(6), actor: { type: "system" } },
       { ...event(7), actor: { type: "operator" } },
     ]);
+    const status = { before: "active", after: "suspended" };
+    const resumed = { before: "suspended", after: "active" };
+    expect(audit.append([{ ...event(3), action: "account.updated", detail: { status: resumed } }])).rejects.toThrow();
+    await audit.append([{ ...event(70), action: "account.updated", detail: { status } }]);
     await store.next("a", "s3", 10);
-    await store.sent("a", "s3", 6);
+    await store.sent("a", "s3", 7);
     await append(8, 8);
     expect((await audit.list({}, { after: undefined, limit: 20 })).map(({ id }) => Number(id.slice(6)))).toEqual([
-      8, 7, 6, 5, 4, 2, 1,
+      70, 8, 7, 6, 5, 4, 2, 1,
     ]);
     // A receiver to which no process exports any more counts as failing.
     await opened.db`UPDATE export_sinks SET seen_at = seen_at - 301`;

@@ -17,9 +17,13 @@ import { type RecordRow, recordOf } from "../record-row.ts";
 const rowsAtOnce = 100;
 /** Records are numbered in steps of this size, because SQLite blocks the thread that serves requests. */
 const numberedAtOnce = 250;
+/** Deleted records of one batch, because SQLite blocks the thread that serves requests. */
+const deletedAtOnce = 5_000;
 /** Records without a number are counted only up to this number. */
 const maxCounted = 10_000;
 const maxErrorLength = 300;
+/** Seconds for which a receiver counts as configured at another process, after that process last said so. */
+const wantedSeconds = 120;
 /** Seconds after which a receiver that no process exports to is forgotten, with the records that it lacks. */
 const forgottenSeconds = 7 * 86_400;
 
@@ -74,10 +78,15 @@ export class SqlExportStore implements ExportStore {
     { seconds, isAlone, maxAuditLag }: Parameters<ExportStore["hold"]>[2],
   ): Promise<boolean> {
     return written(this.#db, async (tx) => {
-      const isFree = isAlone ? tx`1 = 1` : tx`held_until <= ${databaseSeconds(tx)}`;
+      // While replicas get a new configuration, one with the old file leaves the lease to those that know all receivers.
+      const isFree = isAlone
+        ? tx`1 = 1`
+        : tx`(holder = ${holder} OR held_until <= ${databaseSeconds(tx)}) AND NOT EXISTS (
+            SELECT 1 FROM export_sinks
+            WHERE name NOT IN ${tx([...sinks])} AND seen_at > ${databaseSeconds(tx)} - ${wantedSeconds})`;
       const held: unknown[] = await tx`
         UPDATE export_lease SET holder = ${holder}, held_until = ${databaseSeconds(tx)} + ${seconds}
-        WHERE id = 1 AND (holder = ${holder} OR ${isFree}) RETURNING id`;
+        WHERE id = 1 AND ${isFree} RETURNING id`;
       if (held.length === 0) return false;
       await tx`
         UPDATE export_sinks SET seen_at = ${databaseSeconds(tx)}, max_audit_lag = ${maxAuditLag}
@@ -127,7 +136,11 @@ export class SqlExportStore implements ExportStore {
         UPDATE export_sinks SET sent_seq = ${end}, batch_end = NULL, sent_at = ${databaseSeconds(tx)},
           failing_since = NULL, error = NULL
         WHERE name = ${sink} AND batch_end = ${end} RETURNING name`;
-      await tx`DELETE FROM export_queue WHERE seq <= (SELECT min(sent_seq) FROM export_sinks)`;
+      // A forgotten receiver may have lacked millions of records, so each batch deletes only some of them.
+      await tx`
+        DELETE FROM export_queue WHERE record_id IN (
+          SELECT record_id FROM export_queue WHERE seq <= (SELECT min(sent_seq) FROM export_sinks)
+          ORDER BY seq LIMIT ${deletedAtOnce})`;
       return moved.length > 0;
     });
   }
@@ -151,7 +164,13 @@ export class SqlExportStore implements ExportStore {
         (SELECT ${databaseSeconds(db)} - min(queued_at) FROM (
           SELECT * FROM (SELECT queued_at FROM export_queue WHERE seq > sent_seq ORDER BY seq LIMIT 1) AS numbered
           UNION ALL
-          SELECT * FROM (SELECT queued_at FROM export_queue WHERE seq IS NULL ORDER BY record_id LIMIT 1) AS others
+          SELECT * FROM (
+            SELECT queued_at FROM export_queue WHERE seq IS NULL AND record_id < 'req_' ORDER BY record_id LIMIT 1
+          ) AS events
+          UNION ALL
+          SELECT * FROM (
+            SELECT queued_at FROM export_queue WHERE seq IS NULL AND record_id >= 'req_' ORDER BY record_id LIMIT 1
+          ) AS requests
         ) AS oldest) AS lag
       FROM export_sinks ORDER BY name`);
     return rows.map((row) => ({
@@ -212,7 +231,7 @@ async function isHolder(tx: Database, holder: string): Promise<boolean> {
 }
 
 /**
- * Gives new records their numbers: without gaps, and in the order of their ids, which begin with the time. Records that
+ * Gives new records their numbers: without gaps, and in the order of their ids, audit events first. Records that
  * another transaction commits later get higher numbers, so no cursor passes over them. Returns whether more may wait.
  */
 async function numberRecords(tx: Database, holder: string): Promise<boolean> {
