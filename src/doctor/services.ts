@@ -4,12 +4,16 @@ import { GatewayError } from "../base/errors.ts";
 import { trimSlashes } from "../base/text/http-url.ts";
 import { type ExportSinkState, shownLag } from "../domain/exports.ts";
 import { SmtpMailer } from "../mail/smtp-mailer.ts";
+import { dialectOf } from "../storage/sql/database.ts";
+import { schemaState } from "../storage/sql/schema.ts";
 import { SqlExportStore } from "../storage/tables/operations/export-store.ts";
 import { reasonOf } from "./examine.ts";
 import { type Check, type Finding, failure, ok, warning } from "./finding.ts";
 import type { Subject } from "./subject.ts";
 
 const answerMs = 4_000;
+/** The first version of the schema with receivers of exported records. */
+const exportsSchema = 54;
 
 export function serviceChecks({ config }: Subject): Check[] {
   const { mail, sso } = config ?? {};
@@ -65,7 +69,9 @@ export function exportChecks({ database, server }: Pick<Subject, "database" | "s
       name,
       async run() {
         const db = await database();
-        const states = db ? await new SqlExportStore(db).states() : [];
+        // Before the first start of this version, the database has no such tables.
+        if (!db || (await schemaState(db, dialectOf(db))).version < exportsSchema) return undefined;
+        const states = await new SqlExportStore(db).states();
         return states.map((state) => findingOf(state, server !== undefined, Date.now() / 1000));
       },
     },
