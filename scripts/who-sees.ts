@@ -167,7 +167,8 @@ const ofPages: Readonly<Record<string, readonly SightName[]>> = {
   "/settings/audit-log": ["members"],
   "/settings/webhooks": ["webhooks"],
   "/settings/security": ["own"],
-  ...Object.fromEntries(["/playground", "/catalog", "/prices", "/settings/limits"].map((path) => [path, ["settings"]])),
+  "/settings/limits": ["settings", "own", "webhooks"],
+  ...Object.fromEntries(["/playground", "/catalog", "/prices"].map((path) => [path, ["settings"]])),
 };
 
 /** The kinds of commands by their first word. The commands of the last line run on the server's machine or read nothing. */
@@ -189,7 +190,12 @@ const ofCommands: Readonly<Record<string, readonly SightName[]>> = {
     tools: ["tools", "own", "installation"],
     batches: ["content"],
   },
-  ...{ models: ["settings", "installation"], prices: ["settings"], limits: ["settings"], status: ["settings"] },
+  ...{
+    models: ["settings", "installation"],
+    prices: ["settings"],
+    limits: ["settings", "own", "installation"],
+    status: ["settings"],
+  },
   ...{ chat: ["settings"], whoami: ["figures"], doctor: ["settings"], list: ["settings", "installation"] },
   ...Object.fromEntries(
     [
@@ -236,7 +242,7 @@ export function whoSeesPage({ routes, pages, commands }: Surface): { page: strin
   const lines = [
     "# Who sees what",
     "",
-    "This page is generated from the routes, pages and commands, and from the kinds in `scripts/who-sees.ts`. `npm run check` refuses a route, page or command without a kind. `tests/e2e/who-sees.test.ts` tries each endpoint that reads, as each of the six readers.",
+    "This page is generated from the routes, pages and commands, and from the kinds in `scripts/who-sees.ts`. `npm run check` refuses a route, page or command without a kind. `tests/e2e/who-sees.test.ts` tries which of the six readers each endpoint that reads refuses; operators in their own role, and public pages, have other tests.",
     "",
     "## What each reader sees",
     "",
