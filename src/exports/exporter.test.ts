@@ -170,6 +170,42 @@ test("takes only an answer of OTLP, or an empty one, as a sign that a collector 
   expect(send()).rejects.toThrow("the answer is not OTLP");
 });
 
+test("sends smaller messages to a collector that refuses a message for its size, in order and each record once", async () => {
+  const taken: string[][] = [];
+  let refused = 0;
+  let maxBytes = 3_000;
+  await using server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    async fetch(request) {
+      const text = await request.text();
+      const { resourceLogs } = JSON.parse(text) as {
+        resourceLogs: { scopeLogs: { logRecords: { body: { stringValue: string } }[] }[] }[];
+      };
+      if (text.length > maxBytes) {
+        refused++;
+        return new Response("too large", { status: 413 });
+      }
+      taken.push(resourceLogs[0]?.scopeLogs[0]?.logRecords.map(({ body }) => body.stringValue) ?? []);
+      return new Response("");
+    },
+  });
+  const resource = { serviceName: "headrace", version: "1", instanceId: "rep_1" };
+  const lineOf = ({ seq }: ExportedRecord) => String(seq).padStart(600, "0");
+  const sink = otlpLogSink({ url: `http://127.0.0.1:${server.port}/v1/logs`, headers: {} }, resource, lineOf);
+  const records = Array.from({ length: 12 }, (_, i) => recordOf(i + 1));
+  const { signal } = new AbortController();
+  expect(await sink.send(records, signal)).toBe(0);
+  expect(taken.flat().map(Number)).toEqual(records.map(({ seq }) => seq));
+  // The size is known from then on.
+  const refusedBefore = refused;
+  await sink.send(records, signal);
+  expect([refusedBefore > 0, refused]).toEqual([true, refusedBefore]);
+  // A record that is too large alone is not dropped: the export fails until the receiver takes it.
+  maxBytes = 100;
+  await expect(sink.send(records, signal)).rejects.toThrow("HTTP 413");
+});
+
 test("names an object after its records, so that a repetition replaces it with the same bytes", async () => {
   const objects: [string, string][] = [];
   const sink = objectSink({

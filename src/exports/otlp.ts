@@ -16,6 +16,9 @@ export interface OtlpResource {
   instanceId: string;
 }
 
+/** The receiver, or a proxy in front of it, takes no message of this size. */
+class TooLarge extends ExportFault {}
+
 const maxAnswerBytes = 65_536;
 
 /** Posts a message and returns the answer. Rejects with an `ExportFault` that has no content of either. */
@@ -35,6 +38,7 @@ export async function postOtlp({ url, headers }: OtlpTarget, message: unknown, s
   }
   if (response.status !== 200) {
     await response.body?.cancel();
+    if (response.status === 413) throw new TooLarge("HTTP 413: the message is larger than the receiver takes");
     throw new ExportFault(`HTTP ${response.status}`, Number(response.headers.get("retry-after") ?? 0) || 0);
   }
   return jsonIn(response);
@@ -74,6 +78,8 @@ export function attributesOf(values: Readonly<Record<string, string>>) {
 
 /** Batches are small, because serializing one delays all requests. */
 const maxRecords = 250;
+/** Characters of the records in one message. With escapes and attributes, the message stays below 1 MB as a rule. */
+const firstMaxLength = 500_000;
 
 /** Returns the receiver of log records. `lineOf` returns the JSON of a record. */
 export function otlpLogSink(
@@ -81,19 +87,52 @@ export function otlpLogSink(
   resource: OtlpResource,
   lineOf: (record: ExportedRecord) => string,
 ): ExportSink {
+  // A refusal for the size halves this. A message with one record is never too long.
+  let maxLength = firstMaxLength;
+
+  /** Posts records whose lines are known. Resolves with the number that the receiver refused for good. */
+  async function post(records: readonly ExportedRecord[], lines: readonly string[], signal: AbortSignal) {
+    const logRecords = records.map((record, nth) => logRecordOf(record, lines[nth] ?? ""));
+    const scopeLogs = [{ scope: { name: "headrace", version: resource.version }, logRecords }];
+    const answer = await postOtlp(target, { resourceLogs: [{ resource: resourceOf(resource), scopeLogs }] }, signal);
+    // The protocol forbids to repeat records that a partial success rejects.
+    const { partialSuccess } = (answer ?? {}) as { partialSuccess?: { rejectedLogRecords?: unknown } };
+    return Math.min(records.length, Number(partialSuccess?.rejectedLogRecords ?? 0) || 0);
+  }
+
   return {
     name: "otlp",
     limit: maxRecords,
     waitSeconds: 0,
     async send(records, signal) {
-      const logRecords = records.map((record) => logRecordOf(record, lineOf(record)));
-      const scopeLogs = [{ scope: { name: "headrace", version: resource.version }, logRecords }];
-      const answer = await postOtlp(target, { resourceLogs: [{ resource: resourceOf(resource), scopeLogs }] }, signal);
-      // The protocol forbids to repeat records that a partial success rejects.
-      const { partialSuccess } = (answer ?? {}) as { partialSuccess?: { rejectedLogRecords?: unknown } };
-      return Math.min(records.length, Number(partialSuccess?.rejectedLogRecords ?? 0) || 0);
+      const lines = records.map(lineOf);
+      let rejected = 0;
+      for (let start = 0; start < records.length; ) {
+        const end = endOfMessage(lines, start, maxLength);
+        const some = lines.slice(start, end);
+        try {
+          rejected += await post(records.slice(start, end), some, signal);
+          start = end;
+        } catch (error) {
+          if (!(error instanceof TooLarge) || some.length === 1) throw error;
+          maxLength = Math.floor(lengthOf(some) / 2);
+        }
+      }
+      return rejected;
     },
   };
+}
+
+/** Returns the end of the lines from `start` that fit into a message: at least one. */
+function endOfMessage(lines: readonly string[], start: number, maxLength: number): number {
+  let [end, length] = [start, 0];
+  do length += lines[end++]?.length ?? 0;
+  while (end < lines.length && length + (lines[end]?.length ?? 0) <= maxLength);
+  return end;
+}
+
+function lengthOf(lines: readonly string[]): number {
+  return lines.reduce((sum, line) => sum + line.length, 0);
 }
 
 function logRecordOf({ seq, id, kind, record }: ExportedRecord, line: string) {
