@@ -158,8 +158,10 @@ test("fails an attempt at a receiver that never answers and ignores its signal",
 });
 
 test("takes only an answer of OTLP, or an empty one, as a sign that a collector has the records", async () => {
-  let answer = "";
-  await using server = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response(answer) });
+  let answer: string | null = "";
+  let status = 200;
+  const fetch = () => new Response(answer, { status });
+  await using server = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch });
   const resource = { serviceName: "headrace", version: "1", instanceId: "rep_1" };
   const sink = otlpLogSink({ url: `http://127.0.0.1:${server.port}/v1/logs`, headers: {} }, resource, () => "{}");
   const send = () => sink.send([recordOf(1), recordOf(2)], new AbortController().signal);
@@ -167,7 +169,14 @@ test("takes only an answer of OTLP, or an empty one, as a sign that a collector 
   answer = '{"partialSuccess":{"rejectedLogRecords":"1"}}';
   expect(await send()).toBe(1);
   answer = "<html>Sign in</html>";
-  expect(send()).rejects.toThrow("the answer is not OTLP");
+  await expect(send()).rejects.toThrow("the answer is not OTLP");
+  // This is the answer of Loki.
+  [status, answer] = [204, null];
+  expect(await send()).toBe(0);
+  [status, answer] = [202, "<html>Sign in</html>"];
+  await expect(send()).rejects.toThrow("the answer is not OTLP");
+  [status, answer] = [302, null];
+  await expect(send()).rejects.toThrow("HTTP 302");
 });
 
 test("sends smaller messages to a collector that refuses a message for its size, in order and each record once", async () => {

@@ -36,7 +36,8 @@ export async function postOtlp({ url, headers }: OtlpTarget, message: unknown, s
     const { code, name } = error as { code?: unknown; name?: unknown };
     throw new ExportFault(`no connection (${String(code ?? name)})`);
   }
-  if (response.status !== 200) {
+  // The protocol demands 200. Loki answers 204, others 202.
+  if (!response.ok) {
     await response.body?.cancel();
     if (response.status === 413) throw new TooLarge("HTTP 413: the message is larger than the receiver takes");
     throw new ExportFault(`HTTP ${response.status}`, Number(response.headers.get("retry-after") ?? 0) || 0);
