@@ -59,6 +59,7 @@ const phrases = [
   "You exceeded your (?:current )?quota",
   "(?:[Ii]ncorrect|[Ii]nvalid) (?:API|api) key(?: provided)?",
   "invalid x-api-key",
+  "API key (?:not valid|expired)",
   String.raw`This model's maximum context length is \d{1,9} tokens`,
   "The server had an error while processing your request",
   `${place}Field required`,

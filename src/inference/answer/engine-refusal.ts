@@ -10,6 +10,7 @@ import {
   missingIn,
   type PublicFault,
   publicFault,
+  saysKeyRefused,
   saysUnpaid,
   tellsFlagged,
   unpaidReason,
@@ -24,6 +25,8 @@ const errorBodyMs = 3_000;
 const noCoding = /^(?:identity|none|binary|utf-?8)?$/i;
 /** Matches paths in a request, such as `messages[0].content` and `messages.0.content`. */
 const placePattern = /\b\w+(?:\[\d+\]|\.\d+\b)/;
+
+const keyRefusedReason = "The model server refused the gateway's own credentials; its operator has to mend that.";
 
 /** Reports whether the error means that the engine failed, so that the request is not at fault. */
 export function isEngineFault(error: GatewayError): boolean {
@@ -79,6 +82,10 @@ export async function refusalOf(
   if (response.status === 402 || (response.status >= 400 && response.status < 500 && saysUnpaid(text))) {
     const unpaid = `${detail}: its account there has no credit or quota left`;
     const error = new GatewayError("upstream_error", unpaidReason, { detail: unpaid });
+    return { error, final: false, said: fault.message, text };
+  }
+  if (response.status === 400 && saysKeyRefused(text)) {
+    const error = new EngineFault("authentication", keyRefusedReason, { detail });
     return { error, final: false, said: fault.message, text };
   }
   if (response.status === 403 && tellsFlagged(text)) {
@@ -166,10 +173,7 @@ function verdictOn(
       final: false,
     };
   }
-  const reason =
-    status === 401 || status === 403
-      ? "The model server refused the gateway's own credentials; its operator has to mend that."
-      : "The model server failed.";
+  const reason = status === 401 || status === 403 ? keyRefusedReason : "The model server failed.";
   return ofServer(reason, detail);
 }
 

@@ -367,6 +367,13 @@ describe("refusals that a retry cannot change", () => {
     error: { message: "Your credit balance is too low to access the API.", type: "invalid_request_error" },
   };
 
+  const usageLimit = {
+    error: {
+      message: "You have reached your specified API usage limits. You will regain access on 2026-12-01 at 00:00 UTC.",
+      type: "invalid_request_error",
+    },
+  };
+
   test.each<[string, number, unknown]>([
     [
       "429 with OpenAI's code",
@@ -375,6 +382,7 @@ describe("refusals that a retry cannot change", () => {
     ],
     ["429 with Moonshot's type", 429, { error: { message: "Recharge.", type: "exceeded_current_quota_error" } }],
     ["400 in Anthropic's words", 400, { type: "error", ...credit }],
+    ["400 in Anthropic's words for a limit", 400, { type: "error", ...usageLimit }],
     ["400 with OpenAI's code for images", 400, { error: { message: "Limit.", code: "billing_hard_limit_reached" } }],
     ["402", 402, { error: { message: "Insufficient Balance" } }],
   ])("tries the next deployment if the operator's credit is used up, reported as %s", async (_, code, error) => {
@@ -396,8 +404,45 @@ describe("refusals that a retry cannot change", () => {
     expect(spare.requests).toHaveLength(1);
   });
 
+  test.each<[string, unknown]>([
+    [
+      "Google",
+      [
+        {
+          error: {
+            ...{ code: 400, message: "API key not valid. Please pass a valid API key.", status: "INVALID_ARGUMENT" },
+            details: [{ reason: "API_KEY_INVALID", domain: "googleapis.com" }],
+          },
+        },
+      ],
+    ],
+    ["Google, for an expired key", { error: { code: 400, message: "API key expired. Please renew the API key." } }],
+    [
+      "xAI",
+      {
+        code: "Client specified an invalid argument",
+        error: "Incorrect API key provided: na***ys. You can obtain an API key from https://console.x.ai.",
+      },
+    ],
+    ["Groq", { error: { message: "Restricted.", type: "invalid_request_error", code: "organization_restricted" } }],
+    ["Anthropic", { error: { message: "This organization has been disabled.", type: "invalid_request_error" } }],
+  ])("tries the next deployment if the operator's key is refused with 400 by %s", async (_, error) => {
+    const refusing = () => engineThat(() => said(400, error));
+    await expect(send(modelOn(refusing()))).rejects.toMatchObject({
+      code: "upstream_error",
+      message: "The model server refused the gateway's own credentials; its operator has to mend that.",
+      attemptCause: "authentication",
+    });
+    const spare = engineThat(() => status(200));
+    (await send(modelOn(refusing(), spare))).done(false);
+    expect(spare.requests).toHaveLength(1);
+  });
+
   test.each([
     "Unrecognized request argument supplied: Your credit balance is too low",
+    "Invalid value: API key not valid. Please pass a valid API key.",
+    "API key not valid. Please pass a valid API key. (tools[0].name)",
+    "You have reached your specified API usage limits: Extra inputs are not permitted",
     "Your credit balance is too low: Extra inputs are not permitted",
     "Input should be 'low' or 'high', not 'your credit balance is too low'",
   ])("returns a 400 to the client if the server only quotes the client's words: %s", async (message) => {

@@ -37,7 +37,23 @@ const unpaidKinds: ReadonlySet<unknown> = new Set([
  * Anthropic has neither a code nor a type for missing credit: the error is a bad request. The whole message must match,
  * because an error about a member quotes its name or value, and a client must not be able to suspend a deployment.
  */
-const unpaidWords = /^your credit balance is too low\b[^:'"`]*$/i;
+const unpaidWords =
+  /^(?:your credit balance is too low|you have reached your specified API usage limits)\b[^:'"`]*(?:\d\d:\d\d UTC\.)?$/i;
+/** Codes and types by which providers refuse the gateway's key or account; some send 400 with them. */
+const refusedKeyKinds: ReadonlySet<unknown> = new Set([
+  ...["invalid_api_key", "organization_restricted", "authentication_error", "auth_error"],
+]);
+/**
+ * Matches the words with which Google, xAI and Anthropic refuse a key or an account with 400, without such a code. The
+ * whole message must match, as above.
+ */
+const refusedKeyWords = new RegExp(
+  `^(?:${[
+    String.raw`API key (?:not valid\. Please pass a valid|expired\. Please renew the) API key`,
+    String.raw`Incorrect API key provided: [\w*.-]{1,64}\. You can obtain an API key from https://console\.x\.ai`,
+    "This organization has been disabled",
+  ].join("|")})\\.?$`,
+);
 /**
  * Matches a 404 message that names an endpoint: the path, or the model's support for it, is missing, but not the model.
  */
@@ -72,6 +88,12 @@ export function publicFault(text: string, engine: Pick<Engine, "redact">): Publi
 export function saysUnpaid(text: string): boolean {
   const { code, type, message = "" } = reportedReason(text);
   return unpaidKinds.has(code) || unpaidKinds.has(type) || unpaidWords.test(message);
+}
+
+/** Reports whether the error says that the provider refuses the key or the account of the gateway. */
+export function saysKeyRefused(text: string): boolean {
+  const { code, type, message = "" } = reportedReason(text);
+  return refusedKeyKinds.has(code) || refusedKeyKinds.has(type) || refusedKeyWords.test(message);
 }
 
 /** Reports whether a 403 is OpenRouter's refusal of a flagged input, and not a refusal of the gateway's credentials. */
