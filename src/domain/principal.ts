@@ -285,7 +285,10 @@ export interface KeyStore {
   touchKeys(lastUsed: ReadonlyMap<string, number>): Promise<void>;
   /** Reports whether the person made one of these keys, directly or through other keys. */
   descendFrom(ids: readonly string[], personId: string): Promise<boolean>;
-  /** Returns the ids of everything that is suspended: accounts, people, apps, and keys that have not ended. */
+  /**
+   * Returns the ids of suspended accounts and people, and of the keys and apps that were suspended last. Ended keys are
+   * left out.
+   */
   listSuspended(): Promise<string[]>;
   /** Returns a number that rises with each change of a key, account or tier, by any process. */
   credentialRevision(): Promise<number>;

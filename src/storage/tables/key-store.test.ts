@@ -3,7 +3,13 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { onEachDatabase, type TestDatabase } from "../../../tests/support/databases.ts";
 import { explained } from "../../../tests/support/query-plans.ts";
 import type { AuditActor, AuditEvent } from "../../domain/audit.ts";
-import { type ApiKeyRecord, keyStatus, newAndUnbounded, type Suspender } from "../../domain/principal.ts";
+import {
+  type ApiKeyRecord,
+  type KeyChanges,
+  keyStatus,
+  newAndUnbounded,
+  type Suspender,
+} from "../../domain/principal.ts";
 import type { Database } from "../sql/database.ts";
 import { SqlAccountStore } from "./account-store.ts";
 import { SqlAuditLog } from "./audit-log.ts";
@@ -196,12 +202,27 @@ onEachDatabase((databases) => {
       },
     );
 
-    databases.only("sqlite", "reads suspended apps and clients by an index", async () => {
+    databases.only("sqlite", "reads suspensions by indexes, and no more events than it returns", async () => {
       const plans = new Set<string>();
       await new SqlKeyStore(explained(db, plans)).listSuspended();
-      expect(
-        [...plans].filter((step) => step.startsWith("SCAN")).filter((step) => !step.includes("_suspended")),
-      ).toEqual([]);
+      const scans = [...plans].filter((step) => step.startsWith("SCAN") && !step.includes("_suspended"));
+      expect(scans).toEqual(["SCAN newest"]);
+      expect([...plans]).toContain("SEARCH audit_log USING INDEX audit_log_by_action (action=?)");
+    });
+
+    test("lists only the keys that were suspended last, and none that was resumed", async () => {
+      const few = new SqlKeyStore(db, { maxSuspended: 3 });
+      const set = (id: string, isSuspended: boolean) => {
+        const action = isSuspended ? "key.suspended" : "key.resumed";
+        return keys.setSuspended(id, { by: "account", isSuspended }, event({ action, targetId: id }));
+      };
+      for (const id of ["key_1", "key_2", "key_3", "key_4"]) {
+        await add({ id });
+        await set(id, true);
+      }
+      expect((await few.listSuspended()).sort()).toEqual(["key_2", "key_3", "key_4"]);
+      await set("key_3", false);
+      expect((await few.listSuspended()).sort()).toEqual(["key_2", "key_4"]);
     });
 
     test("finds the person behind a key that was rotated or made by keys", async () => {
@@ -246,6 +267,19 @@ onEachDatabase((databases) => {
       expect(await recorded(() => keys.updateKey("key_1", changes, change))).toEqual({ events: 1, revisions: 1 });
       expect(await read("key_1")).toEqual(record({ ...changes, scopes: [] }));
       expect(await audit.list({ action: "key.updated" }, { after: undefined, limit: 9 })).toEqual([change]);
+    });
+
+    test("stores every member that a change may have", async () => {
+      await add();
+      const changes: Required<KeyChanges> = {
+        ...{ name: "b", scopes: ["chat:write"], expiresAt: now + 9, revokedAt: now + 8, allowedIps: ["::1"] },
+        ...{ rateLimit: 1, rateLimitWindow: 2, monthlyTokens: 3, monthlySpend: 4 },
+        quotas: [{ unit: "usd", amount: 5, per: "day", window: "calendar" }],
+        ...{ models: ["m"], tools: ["s/t"], neverLeaves: true, priority: "low", responseCache: "off" },
+        ...{ tags: ["t"], note: "n" },
+      };
+      await keys.updateKey("key_1", changes, event());
+      expect(await read("key_1")).toEqual(record(changes));
     });
 
     test("suspends and resumes a key, and keeps a suspension by a higher rank", async () => {

@@ -1,7 +1,7 @@
 // API keys in the database.
 import type { Environment } from "../../domain/api-key.ts";
-import type { AuditEvent } from "../../domain/audit.ts";
-import { keyAmounts } from "../../domain/limits/amounts.ts";
+import type { AuditAction, AuditEvent } from "../../domain/audit.ts";
+import { byName, keyAmounts } from "../../domain/limits/amounts.ts";
 import {
   type ApiKeyRecord,
   hasEnded,
@@ -23,14 +23,24 @@ import { raiseRevision, readRevision } from "./revisions.ts";
 const touchAtOnce = 200;
 const findAtOnce = 500;
 
+interface SqlKeyStoreOptions {
+  secretId?: string | null;
+  maxSuspended?: number;
+}
+
 export class SqlKeyStore implements KeyStore {
   readonly #db: Database;
   readonly #lookups: Database;
   readonly #secretId: string | null;
+  readonly #maxSuspended: number;
 
-  /** `secretId`: the id of the secret under which the digests of new keys are made. */
-  constructor(db: Database, { secretId = null }: { secretId?: string | null } = {}) {
+  /**
+   * `secretId`: the id of the secret under which the digests of new keys are made. `maxSuspended`: the number of
+   * suspensions of keys that `listSuspended` reads, and of apps. An account can suspend any number of keys.
+   */
+  constructor(db: Database, { secretId = null, maxSuspended = 5_000 }: SqlKeyStoreOptions = {}) {
     this.#db = db;
+    this.#maxSuspended = maxSuspended;
     this.#secretId = secretId;
     this.#lookups = lookupsOf(db);
   }
@@ -189,10 +199,18 @@ export class SqlKeyStore implements KeyStore {
     const rows: { id: string }[] = await this.#lookups`
       SELECT id FROM accounts WHERE status <> 'active'
       UNION ALL SELECT id FROM people WHERE suspended_at IS NOT NULL
-      UNION ALL SELECT id FROM api_keys WHERE suspended_by IS NOT NULL AND revoked = 0
-      UNION ALL SELECT id FROM apps WHERE suspended_by IS NOT NULL
+      UNION ALL SELECT api_keys.id FROM ${this.#lastTargets("key.suspended")} CROSS JOIN api_keys
+        WHERE api_keys.id = target_id AND suspended_by IS NOT NULL AND revoked = 0
+      UNION ALL SELECT apps.id FROM ${this.#lastTargets("app.suspended")} CROSS JOIN apps
+        WHERE apps.id = target_id AND suspended_by IS NOT NULL
       UNION ALL SELECT id FROM outside_clients WHERE suspended_by IS NOT NULL`;
     return rows.map(({ id }) => id);
+  }
+
+  /** Queries the targets of the newest events of an action. */
+  #lastTargets(action: AuditAction) {
+    return this.#lookups`(
+      SELECT target_id FROM audit_log WHERE action = ${action} ORDER BY id DESC LIMIT ${this.#maxSuspended}) AS newest`;
   }
 
   credentialRevision(): Promise<number> {
@@ -213,13 +231,15 @@ function readFirstKey(db: Database, environment: Environment): Promise<ApiKeyRec
     ) ORDER BY created_at DESC, id DESC LIMIT 1`);
 }
 
-/** Other members of a key never change, except the time of its last use. */
-const changeable = ["name", "scopes", "expiresAt", "revokedAt", "revoked", "allowedIps"] as const;
-const ownLimits = ["rateLimit", "rateLimitWindow", "quotas", ...keyAmounts.map(({ name }) => name)] as const;
-const saidOfIt = ["models", "tools", "neverLeaves", "responseCache", "tags", "note"] as const;
+/** The changeable members of a key. Other members never change, except suspension and the time of the last use. */
+const changeable = Object.keys({
+  ...{ name: true, scopes: true, expiresAt: true, revokedAt: true, revoked: true, allowedIps: true },
+  ...{ rateLimit: true, rateLimitWindow: true, quotas: true, ...byName(keyAmounts, () => true as const) },
+  ...{ models: true, tools: true, neverLeaves: true, priority: true, responseCache: true, tags: true, note: true },
+} satisfies Record<keyof KeyChanges | "revoked", true>) as (keyof KeyChanges | "revoked")[];
 
 async function writeKey(tx: Database, key: ApiKeyRecord): Promise<void> {
-  const row = apiKeys.part(key, ...changeable, ...ownLimits, ...saidOfIt);
+  const row = apiKeys.part(key, ...changeable);
   await tx`UPDATE api_keys SET ${tx(row)} WHERE id = ${key.id}`;
 }
 
