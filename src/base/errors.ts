@@ -33,6 +33,7 @@ export const engineErrorCodes = [
   "string_above_max_length",
   "content_filter",
   "content_policy_violation",
+  "moderation_blocked",
   "invalid_prompt",
   "unsupported_parameter",
   "unsupported_value",

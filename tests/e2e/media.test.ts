@@ -237,6 +237,16 @@ describe("image answers", () => {
     expect(record["cost"]).toBeCloseTo(0.05 + 2.112 + 1, 9);
   });
 
+  test("returns the refusal of a streamed image by the vendor's moderation as the client's error", async () => {
+    const fault = { type: "image_generation_user_error", code: "moderation_blocked", message: "Rejected as unsafe." };
+    media.script((_, res) => {
+      res.writeHead(200, { "content-type": "text/event-stream" });
+      res.end(`event: error\ndata: ${JSON.stringify({ type: "error", error: fault })}\n\n`);
+    });
+    const asking = async () => await client.images.generate({ model: "media", prompt: "A mill", stream: true });
+    await expect(asking()).rejects.toMatchObject({ status: 400, code: "moderation_blocked" });
+  });
+
   test("streams images as events that the SDK reads", async () => {
     const stream = await client.images.generate({ model: "media", prompt: "A mill", stream: true, partial_images: 1 });
     const types: string[] = [];
@@ -436,6 +446,40 @@ describe("transcription answers", () => {
       { type: "transcript.text.done", text: "Whole.", usage: heardUsage },
     ]);
     expect(await lastBooked("completed")).toMatchObject({ prompt_tokens: 14 });
+  });
+
+  test("turns the chunks in which vLLM streams a transcription into the events of OpenAI", async () => {
+    const chunk = (more: object) =>
+      `data: ${JSON.stringify({ id: "trsc-1", object: "transcription.chunk", ...more })}\n\n`;
+    const choice = (content: string, more: object = {}) => chunk({ choices: [{ delta: { content }, ...more }] });
+    const usage = { prompt_tokens: 2_542, completion_tokens: 7, total_tokens: 2_549 };
+    const parts = [choice(""), choice(" Müh"), choice("le.", { finish_reason: "stop" }), choice(" Zwei.")];
+    media.script((_, res) => {
+      res.writeHead(200, { "content-type": "text/event-stream" });
+      res.end([...parts, chunk({ choices: [], usage }), "data: [DONE]\n\n"].join(""));
+    });
+    const upload = () => toFile(wavOf(1), "a.wav");
+    const events = async () => {
+      const stream = await client.audio.transcriptions.create({ model: "media", file: await upload(), stream: true });
+      return await Array.fromAsync(stream);
+    };
+    const deltas = [" Müh", "le.", " Zwei."].map((delta) => ({ type: "transcript.text.delta", delta }));
+    const tokens = { type: "tokens", input_tokens: 2_542, output_tokens: 7, total_tokens: 2_549 };
+    expect((await events()) as unknown[]).toEqual([
+      ...deltas,
+      { type: "transcript.text.done", text: " Mühle. Zwei.", usage: tokens },
+    ]);
+    expect(await lastBooked("completed")).toMatchObject({
+      prompt_tokens: 2_542,
+      completion_tokens: 7,
+      estimated: false,
+    });
+    // A stream without its end mark is not complete.
+    media.script((_, res) => {
+      res.writeHead(200, { "content-type": "text/event-stream" });
+      res.end(parts.join(""));
+    });
+    await expect(events()).rejects.toThrow("closed the connection");
   });
 
   test("translates a recording", async () => {

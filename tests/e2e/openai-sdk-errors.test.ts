@@ -98,6 +98,7 @@ describe("a model server's error code reaches the client with its field", () => 
       "messages",
     ],
     ["Azure's of its filter", 400, fault({ code: "content_filter", param: "prompt" }), "content_filter", "prompt"],
+    ["OpenAI's moderation of images", 400, fault({ code: "moderation_blocked" }), "moderation_blocked", undefined],
     ["a content policy", 422, fault({ code: "content_policy_violation" }), "content_policy_violation", undefined],
     [
       "a value that a model does not take",

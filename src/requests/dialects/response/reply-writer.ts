@@ -33,7 +33,7 @@ const ownCodes: ReadonlyMap<string, string> = new Map([
   ["service_unavailable", "server_is_overloaded"],
   ...[
     ...["invalid_request", "string_above_max_length", "content_filter", "content_policy_violation"],
-    ...["unsupported_parameter", "unsupported_value"],
+    ...["moderation_blocked", "unsupported_parameter", "unsupported_value"],
   ].map((code) => [code, "invalid_prompt"] as const),
 ]);
 
