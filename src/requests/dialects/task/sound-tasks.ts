@@ -86,6 +86,17 @@ export const transcription: Task = {
       const done = { type: "transcript.text.done", text, ...(usage === undefined ? {} : { usage }) };
       return [{ type: "transcript.text.delta", delta: text }, done];
     },
+    // vLLM streams a transcript as chunks of a chat completion.
+    ofChunks: {
+      delta: (delta) => ({ type: "transcript.text.delta", delta }),
+      done(text, usage) {
+        const tokens = usage && {
+          ...{ type: "tokens", input_tokens: usage["prompt_tokens"], output_tokens: usage["completion_tokens"] },
+          total_tokens: usage["total_tokens"],
+        };
+        return { type: "transcript.text.done", text, ...(tokens && { usage: tokens }) };
+      },
+    },
   },
 };
 

@@ -15,6 +15,8 @@ import { requireAnswer } from "./task-answer.ts";
 import { usageOfTask } from "./task-usage.ts";
 
 const typePattern = /^[\w.-]{1,64}$/;
+/** Maximum characters of a transcript that arrives in chunks, because its last event repeats all of them. */
+const maxChunksLength = 4_194_304;
 
 export class TaskStream implements AnswerStream {
   deliveredBytes = 0;
@@ -34,6 +36,8 @@ export class TaskStream implements AnswerStream {
   #complete = 0;
   #begun = false;
   #hasEndMark = false;
+  /** The text and the usage of an answer in the format of chat completions; undefined if it has none of its chunks. */
+  #chunked: { text: string; usage: Json | undefined } | undefined;
   /** Number of requested items. */
   readonly #expected: number;
 
@@ -90,10 +94,15 @@ export class TaskStream implements AnswerStream {
     // Some servers end the stream with the end mark of chat completions.
     if (!isEndMark(data)) return false;
     this.#hasEndMark = true;
-    return true;
+    // In a stream of chunks, the end mark becomes the last event.
+    return !this.#chunked || this.isOver;
   }
 
   translate(received: string): string {
+    const { ofChunks } = this.#events;
+    if (ofChunks && this.#chunked && isEndMark(received)) {
+      return this.#written(ofChunks.done(this.#chunked.text, this.#chunked.usage));
+    }
     const text = decodeByteText(received);
     const event = parseObject(text);
     if (event["error"] !== undefined && event["error"] !== null) {
@@ -103,13 +112,31 @@ export class TaskStream implements AnswerStream {
         "The model server failed in the middle of the answer.",
       );
     }
+    const { type, choices } = event;
+    if (ofChunks && type === undefined && Array.isArray(choices)) {
+      const piece = this.#takeChunk(event, choices);
+      return piece === "" ? "" : this.#written(ofChunks.delta(piece));
+    }
     this.#serving?.trace?.chunk(event);
-    const { type } = event;
     if (typeof type !== "string" || !typePattern.test(type)) throw malformed("an event without a type");
     this.#observe(type, event);
     // JSON over several data lines becomes one line for clients that read line by line.
     const data = received.includes("\n") ? encodeByteText(JSON.stringify(event)) : received;
     return `event: ${type}\ndata: ${data}\n\n`;
+  }
+
+  #written(event: Json): string {
+    return this.translate(encodeByteText(JSON.stringify(event)));
+  }
+
+  /** Returns the text of a chunk. */
+  #takeChunk({ usage }: Json, choices: readonly unknown[]): string {
+    const { delta } = (choices[0] ?? {}) as { delta?: { content?: unknown } | null };
+    const piece = typeof delta?.content === "string" ? delta.content : "";
+    const { text, usage: before } = this.#chunked ?? { text: "", usage: undefined };
+    if (text.length + piece.length > maxChunksLength) throw malformed(`more than ${maxChunksLength} characters`);
+    this.#chunked = { text: text + piece, usage: isObject(usage) ? usage : before };
+    return piece;
   }
 
   #observe(type: string, event: Json): void {
@@ -134,7 +161,7 @@ export class TaskStream implements AnswerStream {
   whole(bytes: ByteSpan): string {
     const serving = this.#serving as Serving;
     const answer = requireAnswer(this.#task, withoutMark(bytes).text, serving);
-    const events = this.#events.ofWhole(answer).map((event) => this.translate(encodeByteText(JSON.stringify(event))));
+    const events = this.#events.ofWhole(answer).map((event) => this.#written(event));
     // Usage of the whole answer applies only if the events reported none.
     this.#reported ??= this.#task.usage(answer);
     return events.join("");
@@ -151,6 +178,10 @@ export class TaskStream implements AnswerStream {
   errorEvent(rendered: string): string {
     return `data: ${encodeByteText(rendered)}\n\n`;
   }
+}
+
+function isObject(value: unknown): value is Json {
+  return typeof value === "object" && value !== null;
 }
 
 /** Adds the usage of one more image, because each image reports its own. */

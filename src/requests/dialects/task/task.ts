@@ -91,6 +91,8 @@ export interface TaskEvents {
   units?(units: UsageUnits, complete: number, begun: boolean): UsageUnits;
   /** Returns the events for an answer that arrived whole. */
   ofWhole(answer: Json): readonly Json[];
+  /** Translates a stream in the format of chat completions; undefined if no server sends the task's answer in it. */
+  readonly ofChunks?: { delta(text: string): Json; done(text: string, usage: Json | undefined): Json };
 }
 
 /**
