@@ -116,7 +116,9 @@ export class LimitRequests {
     const outcome = await store.decide(id, decision, event);
     if (outcome === "stale") throw invalidRequest("The request was decided before.");
     if (outcome === "too_many")
-      throw invalidRequest(`The account has ${maxRaises} raised limits. End one of them first.`);
+      throw invalidRequest(
+        `The account has ${maxRaises} raised limits, or they name too many models. End one of them first.`,
+      );
     changed([accountId]);
     void notify({
       ...{

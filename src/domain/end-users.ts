@@ -12,6 +12,8 @@ export interface EndUserBudgets {
 
 /** Bounded, because the budgets are read with each credential of the account. */
 export const maxNamedEndUsers = 200;
+/** Maximum length of all budgets as JSON. Reading a credential costs about 1 ms for each 250,000 characters. */
+export const maxBudgetsLength = 128 * 1024;
 /** Each quota is checked with every request of the end user. */
 export const maxEndUserQuotas = 4;
 /** The tag of end users that are too many for a day. They share one budget. */

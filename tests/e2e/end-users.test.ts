@@ -122,6 +122,11 @@ test("refuses rolling windows, tags, too many budgets, and keys that another key
   const made = await call(server, "POST", "/keys", { name: "made", scopes: ["keys:manage", "chat:write"] });
   const response = await server.request("/v1/account/end-users", { headers: { authorization: `Bearer ${made.key}` } });
   expect(response.status).toBe(403);
+  const models = Array.from({ length: 32 }, (_, i) => `${i}`.padEnd(250, "m"));
+  const large = { quotas: [{ unit: "usd", amount: 1, per: "day", models }] };
+  for (let i = 0; i < 16; i++) await call(server, "PUT", `/account/end-users/u${i}`, large);
+  const refused = await call(server, "PUT", "/account/end-users/u16", large, 400);
+  expect(refused.error.message).toContain("at most 131072 characters");
   for (let i = 0; i < 200; i++) await call(server, "PUT", `/account/end-users/u${i}`, { quotas: [] });
   expect((await put({ per: "day" })).error.message).toContain("at most 200 single end users");
 }, 240_000);

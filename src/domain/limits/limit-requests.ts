@@ -20,6 +20,8 @@ export interface LimitRaise {
 
 /** Maximum running raises of an account: all of them are kept in memory with each of its keys. */
 export const maxRaises = 200;
+/** Maximum length of the running raises of an account as JSON. */
+export const maxRaisesLength = 128 * 1024;
 /** Maximum open requests of an account. */
 export const maxOpenRequests = 200;
 export const maxReasonLength = 500;
@@ -102,6 +104,11 @@ export function raisesOf(
   environment: Environment,
 ): readonly LimitRaise[] {
   return raises?.filter((raise) => raise.ownerId === ownerId && raise.environment === environment) ?? [];
+}
+
+/** Reports whether an account may have no more raises. */
+export function hasMaxRaises(running: readonly LimitRaise[]): boolean {
+  return running.length >= maxRaises || JSON.stringify(running).length > maxRaisesLength;
 }
 
 /** Returns the raises that have not ended. Undefined means none. */

@@ -54,6 +54,13 @@ describe("rules of quotas", () => {
     expect(quotaFault([rule(), rule({ models: ["m"] }), rule({ unit: "usd", amount: 0.5 })])).toBeUndefined();
   });
 
+  test("bounds the length of the models of all quotas together", () => {
+    const models = Array.from({ length: 32 }, (_, i) => `${i}`.padEnd(250, "m"));
+    const two = [rule({ models }), rule({ models, per: "week" })];
+    expect(quotaFault(two)).toBeUndefined();
+    expect(quotaFault([...two, rule({ models, per: "month" })])).toMatchObject({ at: 2, field: "models" });
+  });
+
   test("compares rules of the same unit and window by amount and models", () => {
     expect(isWithinRule(rule(), rule())).toBe(true);
     expect(isWithinRule(rule({ amount: 101 }), rule())).toBe(false);

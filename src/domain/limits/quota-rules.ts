@@ -18,6 +18,8 @@ export const maxSpanSeconds = 31_622_400;
 /** Maximum number of quotas. Each is checked with every request. */
 export const maxQuotas = 16;
 export const maxQuotaModels = 32;
+/** Maximum characters of the models of one list of quotas, which is read with each key below. */
+export const maxModelsLength = 16 * 1024;
 export const maxAmount = { requests: 1e12, tokens: 1e15, usd: 9_000_000 } as const satisfies Record<QuotaUnit, number>;
 
 export interface QuotaRule {
@@ -96,7 +98,12 @@ export function quotaRuleOf(given: GivenQuotaRule): QuotaRule {
  */
 export function quotaFault(rules: readonly GivenQuotaRule[]): { at: number; field: string; must: string } | undefined {
   const seen = new Set<string>();
+  let length = 0;
   for (const [at, given] of rules.entries()) {
+    length += given.models?.join("").length ?? 0;
+    if (length > maxModelsLength) {
+      return { at, field: "models", must: `must have at most ${maxModelsLength} characters together in all quotas` };
+    }
     if (given.window === "calendar" && !hasCalendar(given.per)) {
       return { at, field: "window", must: `must be rolling, as no calendar has windows of ${spanText(given.per)}` };
     }

@@ -3,7 +3,13 @@ import { forbidden, GatewayError, invalidRequest } from "../../../base/errors.ts
 import { shown } from "../../../base/text/shown.ts";
 import type { AccountStore } from "../../../domain/account.ts";
 import { environments } from "../../../domain/api-key.ts";
-import { type EndUserBudgets, endUserOf, endUserTag, maxNamedEndUsers } from "../../../domain/end-users.ts";
+import {
+  type EndUserBudgets,
+  endUserOf,
+  endUserTag,
+  maxBudgetsLength,
+  maxNamedEndUsers,
+} from "../../../domain/end-users.ts";
 import type { LimitStore } from "../../../domain/limits/limits.ts";
 import type { GivenQuotaRule, QuotaRule } from "../../../domain/limits/quota-rules.ts";
 import { ownOnly, type Principal } from "../../../domain/principal.ts";
@@ -154,6 +160,8 @@ async function change(
   const changed = (current: EndUserBudgets) => {
     before = current.named[endUserTag(endUser)];
     const budgets = by(current);
+    const { length } = JSON.stringify(budgets);
+    if (length > maxBudgetsLength && length > JSON.stringify(current).length) throw tooLong();
     return budgets.default === null && Object.keys(budgets.named).length === 0 ? undefined : budgets;
   };
   await deps.accounts.changeEndUsers(accountId, changed, event);
@@ -162,6 +170,12 @@ async function change(
   const quotas = [...(before ?? []), ...(rules ?? [])];
   deps.limits.forgetQuotas(environments.flatMap((one) => endUserQuotas(accountId, one, tag, quotas)));
   deps.changed([accountId]);
+}
+
+function tooLong(): GatewayError {
+  return invalidRequest(
+    `quotas: the budgets of all end users of an account may have at most ${maxBudgetsLength} characters as JSON. Name fewer models, such as by a prefix (\`gpt-*\`), or use the default budget for more end users.`,
+  );
 }
 
 /** Reads the budgets from the store: the principal was authenticated before the change. */

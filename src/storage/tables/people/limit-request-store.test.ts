@@ -52,6 +52,17 @@ onEachDatabase((databases) => {
     expect(await raises()).toEqual([]);
   });
 
+  test("grants no more once the raises of an account name very many models", async () => {
+    const models = Array.from({ length: 32 }, (_, i) => `${i}`.padEnd(256, "m"));
+    const outcomes: string[] = [];
+    for (let i = 0; i < 20; i++) {
+      const asked = request(`lrq_${i}`, now);
+      await store.open({ ...asked, quota: { ...asked.quota, models } }, event(now));
+      outcomes.push(await grant(asked.id, now, 1));
+    }
+    expect(outcomes).toEqual([...Array(16).fill("done"), ...Array(4).fill("too_many")]);
+  });
+
   test("leaves a decision as it was made once its raise has ended", async () => {
     await store.open(request("lrq_a", now), event(now));
     await grant("lrq_a", now, 1);

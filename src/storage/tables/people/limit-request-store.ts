@@ -2,13 +2,13 @@
 import type { Account } from "../../../domain/account.ts";
 import type { AuditEvent } from "../../../domain/audit.ts";
 import {
+  hasMaxRaises,
   type LimitDecision,
   type LimitRequest,
   type LimitRequestFilter,
   type LimitRequestStore,
   type ListedLimitRequest,
   maxOpenRequests,
-  maxRaises,
   runningRaises,
 } from "../../../domain/limits/limit-requests.ts";
 import { quotaKey } from "../../../domain/limits/quota-rules.ts";
@@ -86,7 +86,7 @@ export class SqlLimitRequestStore implements LimitRequestStore {
       if (!account) return { result: "stale", changed: false };
       const running = runningRaises(account.raises, decision.at) ?? [];
       const isGranted = decision.amount !== null;
-      if (isGranted && running.length >= maxRaises) return { result: "too_many", changed: false };
+      if (isGranted && hasMaxRaises(running)) return { result: "too_many", changed: false };
       // Only a raise that still runs can be ended: an earlier decision stays as it was made.
       const isRunning = running.some(({ requestId }) => requestId === id);
       const request = await requests.first(tx`
