@@ -65,6 +65,8 @@ const maxOpen = 1_000;
 /** Attempts after which an upstream's error becomes the result of the line. */
 const maxAttempts = 8;
 const maxWaitSeconds = 60;
+/** Seconds until a line is repeated whose own quota is used up, or is reserved by other lines. */
+const [spentQuotaSeconds, reservedQuotaSeconds] = [300, 10];
 /** Time that a closing server waits for lines in progress. */
 const closeMs = 3_000;
 /** Pause before the result of a line is written again after the database refused it. */
@@ -111,8 +113,8 @@ export class BatchRunner {
   #open: readonly Batch[] = [];
   readonly #empty = new Set<string>();
   /**
-   * The pausing batches and when their pause ends, in monotonic milliseconds. A limit or a lack of slots causes a
-   * pause.
+   * The pausing batches, and models of batches, and when their pause ends, in monotonic milliseconds. A limit or a lack
+   * of slots causes a pause.
    */
   readonly #resting = new Map<string, number>();
   /** Lines that were charged but are not yet marked as paid in the database. */
@@ -324,7 +326,8 @@ export class BatchRunner {
       .toSorted((a, b) => load(a)[0] - load(b)[0] || load(a)[1] - load(b)[1]);
     const isShared = new Set(waiting.map(({ accountId }) => accountId)).size > 1;
     for (const batch of waiting) {
-      const idle = batch.models.map((model) => ({ model, places: this.#idleSlots(batch, model) }));
+      const awake = batch.models.filter((model) => !this.#resting.has(ofModel(batch, model)));
+      const idle = awake.map((model) => ({ model, places: this.#idleSlots(batch, model) }));
       const models = idle.filter(({ places: slots }) => slots > 0);
       const slots = models.reduce((most, one) => Math.max(most, one.places), 0);
       // If several accounts wait, each claim takes one line, so that all get the same share.
@@ -384,9 +387,9 @@ export class BatchRunner {
       const again = this.#again(error, line, running);
       if (again) {
         this.#ended[running.run?.gaveWay ? "gave_way" : "again"]++;
-        // Other lines of the batch would mostly fail for the same reason, so the whole batch pauses.
         const untilMs = this.#options.clock.monotonicMs() + again.inSeconds * 1_000;
-        if (!again.failed) this.#resting.set(batch.id, untilMs);
+        const paused = again.failed ? undefined : pausedBy(error, batch, line.model);
+        if (paused !== undefined) this.#resting.set(paused, untilMs);
         await this.#written(() => work.releaseLine(line, this.#claim, again));
         return;
       }
@@ -455,10 +458,28 @@ export class BatchRunner {
     if (passing.has(error.code) && !neverFits) return { inSeconds, failed: false };
     const resetsAt = error.quota?.resets_at ?? null;
     // If the quota resets before the batch expires, the line waits for the reset.
-    if (resetsAt !== null && resetsAt < batch.expiresAt) return { inSeconds: maxWaitSeconds, failed: false };
+    if (resetsAt !== null && resetsAt < batch.expiresAt) return { inSeconds: quotaSeconds(error), failed: false };
     if (ofServers.has(error.code) && attempts + 1 < maxAttempts) return { inSeconds, failed: true };
     return undefined;
   }
+}
+
+/**
+ * Returns what pauses after the error of a line, because its other lines would mostly fail for the same reason: the
+ * batch, or the model in it. Undefined if only lines with the same tag would, such as those of one end user.
+ */
+function pausedBy({ quota }: GatewayError, batch: Batch, model: string): string | undefined {
+  if (quota && quota.tag !== null) return undefined;
+  return quota && quota.models !== null ? ofModel(batch, model) : batch.id;
+}
+
+function quotaSeconds({ quota }: GatewayError): number {
+  if (!quota || quota.tag === null) return maxWaitSeconds;
+  return quota.used + quota.needed > quota.limit ? spentQuotaSeconds : reservedQuotaSeconds;
+}
+
+function ofModel({ id }: Batch, model: string): string {
+  return `${id} ${model}`;
 }
 
 function nameOf({ batchId, line }: Pick<BatchLine, "batchId" | "line">): string {

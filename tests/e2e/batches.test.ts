@@ -583,3 +583,25 @@ test("waits for a quota that resets before the batch expires, and returns an err
   });
   await hourly.batches.cancel(id);
 });
+
+test("runs the lines of other end users behind those whose own budget is used up", async () => {
+  const quotas = [{ unit: "requests", amount: 1, per: "day" }];
+  const budget = { method: "PUT", body: { quotas } };
+  expect((await server.request("/v1/account/end-users/spent", budget)).status).toBe(200);
+  const users = [...Array<string>(40).fill("spent"), "ann", "bob"];
+  const { id } = await begin(users.map((user, n) => line(`${n}`, chat(`${n}`, { user }))));
+  await until(async () => (await client.batches.retrieve(id)).request_counts?.completed === 3, "the others ran");
+  await client.batches.cancel(id);
+});
+
+test("runs the lines of one model while the quota for another model of the batch is used up", async () => {
+  const quotas = [{ unit: "requests", amount: 1, per: "day", window: "calendar", models: ["embedder"] }];
+  const made = await server.request("/v1/keys", { body: { name: "k", scopes: ["chat:read", "chat:write"], quotas } });
+  const limited = openaiClient({ url: server.url, key: ((await made.json()) as { key: string }).key });
+  const spent = Array.from({ length: 40 }, (_, n) => line(`spent ${n}`, { ...chat(`${n}`), model: "embedder" }));
+  const others = Array.from({ length: 60 }, (_, n) => line(`other ${n}`, chat(`${n}`)));
+  const { id } = await begin([...spent, ...others], undefined, limited);
+  const counts = async () => (await limited.batches.retrieve(id)).request_counts;
+  await until(async () => (await counts())?.completed === 61, "the other model ran");
+  await limited.batches.cancel(id);
+});
