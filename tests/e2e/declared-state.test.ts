@@ -301,6 +301,13 @@ test("does not report the first account as suspended without suspending it", asy
   expect((await run.admin("/documents/account/first")).body.spec.status).toBeUndefined();
 });
 
+test("exports a variable of its own for each secret, also for names that give the same variable", async () => {
+  const named = (name: string) => ({ name, url: "http://127.0.0.1:9/v1", api_key: `sk-of-${name}` });
+  for (const name of ["gpu-1", "gpu.1"]) await run.admin("/upstreams", named(name));
+  const { stdout } = await run("export", "--kind", "upstream");
+  expect(stdout.match(/\$\{\w+\}/g)).toEqual([`\${UPSTREAM_GPU_1_API_KEY}`, `\${UPSTREAM_GPU_1_API_KEY_2}`]);
+});
+
 test("shows the URL of a Slack webhook in no plan, export or audit event, and finds its change", async () => {
   const url = "https://hooks.slack.example/services/T0/B0/canary";
   const slack = (of: string) =>

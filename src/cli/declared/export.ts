@@ -41,14 +41,23 @@ in headrace.yaml are left out.`,
     const show = () => {
       const documents = raw.map((one) => understood(document, one, connection, "list of documents"));
       if (documents.length === 0) return terminal.note("There are no such objects.");
-      terminal.print(writeYamlDocuments(documents.map(written)).trimEnd());
+      const variables = new Set<string>();
+      terminal.print(writeYamlDocuments(documents.map((one) => written(one, variables))).trimEnd());
     };
     return { json: raw, show };
   },
 });
 
-function written({ kind, name, spec, secrets }: Document) {
-  const variable = (member: string) => `\${${`${kind}_${name}_${member}`.toUpperCase().replace(/[^A-Z0-9]+/g, "_")}}`;
+/** Adds the variables of the document's secrets to `variables`. */
+function written({ kind, name, spec, secrets }: Document, variables: Set<string>) {
+  const variable = (member: string) => {
+    const plain = `${kind}_${name}_${member}`.toUpperCase().replace(/[^A-Z0-9]+/g, "_");
+    // Names such as `gpu-1` and `gpu.1` give the same variable, which would send the key of one server to the other.
+    let own = plain;
+    for (let n = 2; variables.has(own); n++) own = `${plain}_${n}`;
+    variables.add(own);
+    return `\${${own}}`;
+  };
   const whole = literal(spec) as Record<string, unknown>;
   for (const path of secrets) {
     // A path such as `headers.x-api-key` has one member inside of another, whose name may contain dots.
