@@ -1,6 +1,6 @@
 // Tests colors, tables, exit codes, and the progress of long transfers.
 import { describe, expect, test } from "bun:test";
-import { Command, CommanderError } from "commander";
+import { Command, CommanderError, InvalidArgumentError } from "commander";
 import { formatBytes } from "../../engines/llama/byte-size.ts";
 import { SetupError } from "../../engines/llama/setup-error.ts";
 import { startProgress } from "./progress.ts";
@@ -113,6 +113,10 @@ describe("exit codes of commands", () => {
       { code: 2, text: "" },
       { code: 0, text: "" },
     ]);
+  });
+
+  test("prints a wrong value that a command finds only while it runs", () => {
+    expect(report(new InvalidArgumentError("Give a date."))).toEqual({ code: 2, text: "error: Give a date.\n" });
   });
 
   test("exits with 130 after Ctrl-C", () => {

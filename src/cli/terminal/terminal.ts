@@ -1,5 +1,5 @@
 // Shared parts of the terminal: streams, colors, tables, exit codes and Ctrl-C.
-import { CommanderError } from "commander";
+import { CommanderError, InvalidArgumentError } from "commander";
 import { StartError } from "../../base/errors.ts";
 import { ConfigError } from "../../config/config.ts";
 import { SetupError } from "../../engines/llama/setup-error.ts";
@@ -228,7 +228,9 @@ export class Interrupted extends CliError {
  * Commander has already printed its own errors; its `--help` and `--version` end with 0.
  */
 export function reportError(error: unknown, terminal: Terminal): number {
-  if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
+  // Commander prints an InvalidArgumentError only if the parser of an argument or option throws it.
+  const isPrinted = error instanceof CommanderError && !(error instanceof InvalidArgumentError);
+  if (isPrinted) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
   // Control characters are removed, because errors quote file names and texts of servers.
   const clean = (text: string) => text.split("\n").map(printable).join("\n");
   if (error instanceof Interrupted) {
@@ -237,6 +239,7 @@ export function reportError(error: unknown, terminal: Terminal): number {
   }
   terminal.note(`${terminal.err.red("error:")} ${clean(textOf(error))}`);
   if (error instanceof CliError) return error.exitCode;
+  if (error instanceof InvalidArgumentError) return exitCodes.usage;
   // A wrong flag or variable is a usage error; a wrong file is a failure.
   if (error instanceof ConfigError && error.problems.every(({ file }) => file === undefined)) return exitCodes.usage;
   return error instanceof SetupError && error.kind === "misuse" ? exitCodes.usage : exitCodes.failure;
@@ -245,6 +248,8 @@ export function reportError(error: unknown, terminal: Terminal): number {
 /** An unexpected error keeps its stack for the bug report. */
 function textOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  const foreseen = [CliError, SetupError, ConfigError, StartError].some((kind) => error instanceof kind);
+  const foreseen = [CliError, InvalidArgumentError, SetupError, ConfigError, StartError].some(
+    (kind) => error instanceof kind,
+  );
   return foreseen ? error.message : (error.stack ?? error.message);
 }

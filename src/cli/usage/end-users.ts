@@ -12,10 +12,12 @@ const path = "/account/end-users";
 const pathOf = (id: string) => `${path}/${encodeURIComponent(id)}`;
 const needs = "Needs a login as owner or admin, or a key of the account with keys:manage.";
 const endUserArgument = ["<id>", "end user, as requests name it"] as const;
-const quotasArgument = ["<quotas>", 'such as "0.5 usd per day, 20 requests per hour", or none'] as const;
+const quotasArgument = [
+  "<quotas>",
+  'such as "0.5 usd per day, 20 requests per hour", or none',
+  (text: string): GivenQuotaRule[] => (text === "none" ? [] : parseQuotas(text)),
+] as const;
 const json = ["--json", "print what the API gives"] as const;
-
-const rulesOf = (text: string): GivenQuotaRule[] => (text === "none" ? [] : parseQuotas(text));
 
 type Row = { id: string; quotas: z.infer<typeof endUserListShape>["data"][number]["quotas"] };
 const columns: Column<Row>[] = [
@@ -66,7 +68,7 @@ const setCommand = serverCommand({
   options: { json },
   examples: ['headrace end-users set alice "5 usd per month"'],
   async run({ request, terminal }, id, quotas) {
-    const answer = await request(pathOf(id), { method: "PUT", body: { quotas: rulesOf(quotas) } });
+    const answer = await request(pathOf(id), { method: "PUT", body: { quotas } });
     return { json: answer, show: () => terminal.print(`The budget of ${printable(id)} is set.`) };
   },
 });
@@ -79,7 +81,7 @@ const defaultCommand = serverCommand({
   options: { json },
   examples: ['headrace end-users default "0.5 usd per day"'],
   async run({ request, terminal }, quotas) {
-    const body = { default_quotas: quotas === "none" ? null : rulesOf(quotas) };
+    const body = { default_quotas: quotas.length === 0 ? null : quotas };
     const answer = await request(path, { method: "PUT", body });
     return { json: answer, show: () => terminal.print("The default budget is set.") };
   },
