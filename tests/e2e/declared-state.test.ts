@@ -1,7 +1,16 @@
 // `headrace apply`, `diff` and `export` against real servers: files make a server what they say, and again nothing.
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, spyOn, test } from "bun:test";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runCommand } from "../fixtures/command-line.ts";
@@ -111,6 +120,18 @@ test("creates all objects in the order of their references, and changes nothing 
       ],
     },
   });
+});
+
+test("reads a mounted ConfigMap of Kubernetes once, and directories in a directory", async () => {
+  const tier =
+    "kind: tier\nname: gold\nspec: { requests_per_minute: 3, tokens_per_minute: null, monthly_spend: 250 }\n";
+  file(tier, "mounted/..2026_11_30/tier.yaml");
+  symlinkSync("..2026_11_30", join(directory, "mounted/..data"));
+  symlinkSync("..data/tier.yaml", join(directory, "mounted/tier.yaml"));
+  file(tier.replace("gold", "iron"), "mounted/more/tier.yml");
+  const applied = await run("apply", "-f", join(directory, "mounted"), "--yes");
+  expect([applied.code, applied.stderr]).toEqual([0, ""]);
+  expect(applied.stdout).toContain("Plan: 2 to create.");
 });
 
 test("names the changed fields and ends with 2 after a change by hand, and undoes the change", async () => {

@@ -16,6 +16,9 @@ export interface ReadDocument {
 
 const members = ["kind", "name", "spec", "secret_to"] as const;
 
+/** Matches a path with a hidden part, such as the copy of each file in a mounted ConfigMap of Kubernetes. */
+const hidden = /(?:^|[\\/])\./;
+
 /** Reads all documents of the files, and of all YAML files in the directories. `-` is standard input. */
 export async function readDocuments(context: CliContext, paths: readonly string[]): Promise<ReadDocument[]> {
   const files = (await Promise.all(paths.map(filesAt))).flat();
@@ -36,7 +39,7 @@ async function filesAt(path: string): Promise<string[]> {
   if (path === "-" || !(await stat(path).catch(unreadable(path))).isDirectory()) return [path];
   const names = await readdir(path, { recursive: true }).catch(unreadable(path));
   return names
-    .filter((name) => /\.ya?ml$/.test(name))
+    .filter((name) => /\.ya?ml$/.test(name) && !hidden.test(name))
     .sort()
     .map((name) => join(path, name));
 }
