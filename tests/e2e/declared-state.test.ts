@@ -16,6 +16,7 @@ import { join } from "node:path";
 import { runCommand } from "../fixtures/command-line.ts";
 import { until } from "../support/headrace.ts";
 import { type Gateway, startGateway } from "../support/nodes.ts";
+import { canMount, emptyDisk, fillDisk, smallDisk } from "../support/small-disk.ts";
 
 const secret = "sk-upstream-canary-7f3a";
 
@@ -294,6 +295,19 @@ test("keeps a key managed while its replacement is interrupted", async () => {
   expect((await run("apply", "-f", path, "--yes", "--replace-lost")).stdout).toContain("~ replace key ci");
   const chain = await keys.findChainById(before?.targetId ?? "");
   expect(chain?.keys[0].revoked).toBe(true);
+});
+
+test.skipIf(!canMount)("replaces a key whose secret could not be written because the disk was full", async () => {
+  await using disk = smallDisk(1);
+  const target = join(disk.path, "ci");
+  const path = file(everything.replace("secret_to: secrets/ci", `secret_to: ${target}`));
+  fillDisk(disk.path);
+  const full = await run("apply", "-f", path, "--yes");
+  expect([full.code, full.stderr]).toEqual([1, expect.stringContaining("Run the command again with --replace-lost.")]);
+  emptyDisk(disk.path);
+  const again = await run("apply", "-f", path, "--replace-lost", "--yes");
+  expect([again.code, again.stdout]).toEqual([0, expect.stringContaining("~ replace key ci")]);
+  expect(readFileSync(target, "utf8")).toMatch(/^sk_dev_\S+\n$/);
 });
 
 test("refuses two secrets in one file before changing anything", async () => {
