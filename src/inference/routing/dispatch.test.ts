@@ -383,6 +383,16 @@ describe("refusals that a retry cannot change", () => {
     ["429 with Moonshot's type", 429, { error: { message: "Recharge.", type: "exceeded_current_quota_error" } }],
     ["400 in Anthropic's words", 400, { type: "error", ...credit }],
     ["400 in Anthropic's words for a limit", 400, { type: "error", ...usageLimit }],
+    ["400 with Alibaba's code", 400, { error: { message: "Access denied.", code: "Arrearage", type: "Arrearage" } }],
+    [
+      "429 in xAI's words",
+      429,
+      {
+        code: "Some resource has been exhausted",
+        error:
+          "Your team c03b3526-bed4-49ed-8bd7-f20ef8830383 has either used all available credits or reached its monthly spending limit. To continue making API requests, please purchase more credits or raise your spending limit.",
+      },
+    ],
     ["400 with OpenAI's code for images", 400, { error: { message: "Limit.", code: "billing_hard_limit_reached" } }],
     ["402", 402, { error: { message: "Insufficient Balance" } }],
   ])("tries the next deployment if the operator's credit is used up, reported as %s", async (_, code, error) => {

@@ -32,13 +32,14 @@ const limitKinds: ReadonlySet<unknown> = new Set(["rate_limit_error", "rate_limi
 const unpaidKinds: ReadonlySet<unknown> = new Set([
   ...["insufficient_quota", "insufficient_user_quota", "exceeded_current_quota_error", "insufficient_credits"],
   ...["insufficient_balance", "billing_hard_limit_reached", "billing_not_active", "billing_error"],
+  "Arrearage",
 ]);
 /**
- * Anthropic has neither a code nor a type for missing credit: the error is a bad request. The whole message must match,
- * because an error about a member quotes its name or value, and a client must not be able to suspend a deployment.
+ * Anthropic and xAI have neither a code nor a type for missing credit. The whole message must match, because an error
+ * about a member quotes its name or value, and a client must not be able to suspend a deployment.
  */
 const unpaidWords =
-  /^(?:your credit balance is too low|you have reached your specified API usage limits)\b[^:'"`]*(?:\d\d:\d\d UTC\.)?$/i;
+  /^your (?:credit balance is too low|team [\w-]{1,64} has either used all available credits)\b[^:'"`]*$|^you have reached your specified API usage limits\b[^:'"`]*(?:\d\d:\d\d UTC\.)?$/i;
 /** Codes and types by which providers refuse the gateway's key or account; some send 400 with them. */
 const refusedKeyKinds: ReadonlySet<unknown> = new Set([
   ...["invalid_api_key", "organization_restricted", "authentication_error", "auth_error"],
