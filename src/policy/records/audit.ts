@@ -28,8 +28,32 @@ export function auditEvent(
     targetId: about.targetId,
     clientAddress: origin.clientAddress,
     requestId: origin.requestId,
-    detail: about.detail,
+    detail: boundedDetail(about.detail),
   };
+}
+
+/** Maximum characters of a detail as JSON. Otherwise a client that changes long lists of a key would fill the disk. */
+const maxDetailLength = 32 * 1024;
+/** Numbers of entries to which lists are shortened, one after the other, until the detail is short enough. */
+const shorterLists = [64, 32, 16, 8, 4, 2, 1];
+
+function boundedDetail(detail: AuditEvent["detail"]): AuditEvent["detail"] {
+  let bounded = detail;
+  for (const most of shorterLists) {
+    if (JSON.stringify(bounded).length <= maxDetailLength) break;
+    bounded = Object.fromEntries(Object.entries(detail).map(([name, value]) => [name, shortened(value, most)]));
+  }
+  return bounded;
+}
+
+/** Returns the value with at most so many entries in each of its lists. */
+function shortened(value: unknown, most: number): unknown {
+  if (Array.isArray(value)) {
+    const entries = value.slice(0, most).map((entry) => shortened(entry, most));
+    return value.length > most ? [...entries, `and ${value.length - most} more`] : entries;
+  }
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, shortened(member, most)]));
 }
 
 /** Returns an event about the installation, which belongs to no account. */
