@@ -211,8 +211,7 @@ test("explains how to store chats if none are stored", async () => {
   await using visitor = await arrive("/chats", phone);
   const { page } = visitor;
   await rows(page).first().waitFor();
-  await page.getByRole("combobox", { name: "Environment" }).click();
-  await page.getByRole("option", { name: "Test" }).click();
+  await page.getByRole("combobox", { name: "Environment" }).selectOption({ label: "Test" });
   await page.getByRole("heading", { name: "No stored chats yet" }).waitFor();
   await page.getByText("First account stores only chats whose request has store: true.").waitFor();
   expect(

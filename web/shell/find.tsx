@@ -21,15 +21,19 @@ const most = 8;
 /** A request id, anywhere in the text. */
 const requestId = /req_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
 
+/** Focuses the field as soon as it is on the page; the dialog itself would do so one task later. */
+const focus = (field: HTMLInputElement | null) => field?.focus();
+
 interface FindProps {
   /** The pages to find. The module of the menu is not imported here: it would move into the script of the start. */
   sections: readonly Section[];
   close(): void;
 }
 
+/** Opens and closes without a transition, so that keys typed right after the shortcut reach the search. */
 export function Find({ opened, ...search }: FindProps & { opened: boolean }) {
   return (
-    <Modal opened={opened} onClose={search.close} title="Find" yOffset="10vh">
+    <Modal opened={opened} onClose={search.close} title="Find" yOffset="10vh" transitionProps={{ duration: 0 }}>
       <Search {...search} />
     </Modal>
   );
@@ -50,6 +54,7 @@ function Search({ sections, close }: FindProps) {
   return (
     <>
       <TextInput
+        ref={focus}
         data-autofocus
         aria-label="Find pages, keys, models and requests"
         placeholder="Page, key, model or request id"

@@ -4,7 +4,7 @@ import type { Query } from "../../api/client.ts";
 import type { Names } from "../../api/names.ts";
 import { useRead } from "../../api/queries.ts";
 import type { UpstreamList } from "../../api/types.ts";
-import { AccountFilter, withChosen } from "../../parts/filters/account-scope.tsx";
+import { AccountFilter, withChosen } from "../../parts/filters/account-filter.tsx";
 import { ChoiceFilter } from "../../parts/filters/choice-filter.tsx";
 import { KeyFilter } from "../../parts/filters/key-filter.tsx";
 import { ModelFilter } from "../../parts/filters/model-filter.tsx";

@@ -7,7 +7,7 @@ import type { AppList } from "../../api/types.ts";
 import { operatorGroups, usageGroups } from "../../api/usage.ts";
 import { isReaderElsewhere } from "../../parts/chart/chart-time.ts";
 import { Choice } from "../../parts/editing/choice.tsx";
-import { AccountFilter } from "../../parts/filters/account-scope.tsx";
+import { AccountFilter } from "../../parts/filters/account-filter.tsx";
 import { ChoiceFilter } from "../../parts/filters/choice-filter.tsx";
 import { KeyFilter } from "../../parts/filters/key-filter.tsx";
 import { ModelFilter } from "../../parts/filters/model-filter.tsx";
