@@ -75,10 +75,11 @@ test.each(["sqlite", "postgres"])(
     const open = () => (url === undefined ? openDatabase(join(dataDir, "headrace.db")) : openPostgres(url));
     try {
       for (let round = 0; round < 3; round++) {
-        await using server = await start();
+        // The server exports from its start on.
         collector.state.hangs = round === 1;
         store.isAway = round === 2;
         const before = [collector.bodies.length, store.objects.size];
+        await using server = await start();
         for (let asked = 0; asked < 10; asked++) {
           const messages = [{ role: "user", content: "CANARYPROMPT" }];
           await call(server.url, "/v1/chat/completions", { model: "upstream-model", messages });
@@ -89,12 +90,14 @@ test.each(["sqlite", "postgres"])(
         await until(isUnderWay, "the export is under way", 20_000);
         server.process.kill("SIGKILL");
         await server.process.exited;
+        // The lease of a dead process of another replica would hold for half a minute.
+        const left = await open();
+        await left`UPDATE export_lease SET held_until = 0`;
+        await left.close();
       }
       collector.state.hangs = false;
       store.isAway = false;
       const db = await open();
-      // The lease of the dead process of another replica holds for half a minute.
-      await db`UPDATE export_lease SET held_until = 0`;
       await using server = await start();
       const isComplete = async () => {
         const waiting: unknown[] = await db`SELECT record_id FROM export_queue LIMIT 1`;
