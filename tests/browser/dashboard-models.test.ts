@@ -87,7 +87,7 @@ test("opens a filter by keyboard at its current value although options are drawn
   const { page } = visitor;
   const use = page.getByRole("combobox", { name: "Can do" });
   await use.waitFor();
-  const drawn = () => page.getByRole("option", { includeHidden: true }).count();
+  const drawn = () => page.locator("[role=option]").count();
   expect(await drawn()).toBe(0);
   await use.focus();
   await page.keyboard.press("ArrowDown");
