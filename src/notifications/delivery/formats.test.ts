@@ -67,6 +67,28 @@ describe("webhook formats", () => {
     expect([30, 1].map((days) => written("alertmanager", ending(days))[0].labels.days)).toEqual(["30", "1"]);
   });
 
+  test("gives each quota and each request for more its own Alertmanager labels", () => {
+    const quotaWith = (data: object) => ({ ...quota, data: { ...quota.data, ...data } }) as Notification;
+    const asked = (request_id: string) =>
+      notificationOf(
+        {
+          ...{ ...owner, type: "limit.requested" },
+          data: {
+            ...{ request_id, account_id: "acct_1", person_id: "usr_1", email: "ada@example.test", owner: "account" },
+            ...{ environment: "live", unit: "usd", per: "day", amount: 5, reason: "evaluation" },
+          },
+        },
+        at,
+      );
+    const events = [
+      ...[quota, quotaWith({ environment: "test" }), quotaWith({ per: "day" })],
+      ...[quotaWith({ per: "day", tag: "user:ann" }), quotaWith({ per: "day", models: ["m-*"] })],
+      ...[asked("lrq_1"), asked("lrq_2")],
+    ];
+    const labels = events.map((notice) => JSON.stringify(written("alertmanager", notice)[0].labels));
+    expect(new Set(labels).size).toBe(events.length);
+  });
+
   test("ends the Alertmanager alert of an incident by the same labels", () => {
     const [[firing], [ended]] = [written("alertmanager", down), written("alertmanager", up)];
     expect(firing.labels).toEqual({

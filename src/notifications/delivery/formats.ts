@@ -104,7 +104,7 @@ function alert(notice: Notification, { origin }: BodyOptions) {
   return {
     labels: {
       ...{ alertname: beginning ?? notice.type, service: "headrace", subject: subjectOf(notice), severity },
-      ...levelOf(notice),
+      ...partsOf(notice),
     },
     annotations: { summary: subject, description: text },
     ...(beginning ? {} : { startsAt: timeOf(notice.at) }),
@@ -117,21 +117,28 @@ function isIncident({ type }: Pick<Notification, "type">): boolean {
   return incidents.has(type) || beginnings[type] !== undefined;
 }
 
-/** Returns the labels that keep a later, worse event apart from an earlier one with the same subject. */
-function levelOf({ data }: Pick<Notification, "data">): Record<string, string> {
-  const { unit, threshold, days } = data as Record<string, unknown>;
-  const labels = Object.entries({ unit, threshold, days }).filter(([, value]) => value !== undefined);
+/**
+ * Returns the labels that keep events with the same subject apart: other quotas of the same owner, and a later, worse
+ * event about the same quota. Alertmanager reports alerts with the same labels once.
+ */
+function partsOf({ data }: Pick<Notification, "data">): Record<string, string> {
+  const { environment, unit, per, models, tag, threshold, days } = data as Record<string, unknown>;
+  const quota = unit === undefined ? {} : { environment, unit, per, models, tag };
+  const labels = Object.entries({ ...quota, threshold, days }).filter(([, value]) => value !== undefined);
   return Object.fromEntries(labels.map(([name, value]) => [name, String(value)]));
 }
 
 /** Returns what the notification is about: an upstream, a node, a key, the owner of a quota, or all requests. */
 function subjectOf({ data }: Pick<Notification, "data">): string {
-  const { upstream, node_id, key_id, owner_id, server, model, webhook_id, environment } = data as Record<
-    string,
-    unknown
-  >;
-  return String(upstream ?? node_id ?? key_id ?? owner_id ?? server ?? model ?? webhook_id ?? environment ?? "all");
+  const members = data as Record<string, unknown>;
+  const named = subjects.find((name) => members[name] != null);
+  return String(named === undefined ? "all" : members[named]);
 }
+
+const subjects = [
+  ...(["upstream", "node_id", "key_id", "owner_id", "request_id", "server", "model", "webhook_id"] as const),
+  "environment",
+] as const;
 
 const warnings: ReadonlySet<Notification["type"]> = new Set([
   ...(["node.away", "tool.changed", "key.expiring", "key.rotation_due", "model.shutdown"] as const),
