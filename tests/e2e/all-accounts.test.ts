@@ -278,6 +278,15 @@ test("adds up the same from single requests as from the sums", async () => {
   expect(new Set(counted.map(([name]) => name.split(" ")[0]))).toEqual(new Set([acme.id, bolt.id]));
 });
 
+test("shows the last five minutes by minute if no start is given", async () => {
+  const before = Date.now() / 1_000;
+  await ask(acme.key, chat);
+  const { status, body } = await read<{ data: { start: number; end: number }[] }>("/v1/admin/usage?bucket=minute");
+  expect(status).toBe(200);
+  expect(body.data.at(-1)?.end).toBeGreaterThan(before);
+  for (const { start } of body.data) expect(start).toBeGreaterThanOrEqual(Math.floor(before / 60) * 60 - 300);
+});
+
 test.each([
   "/v1/admin/requests?tag=team-a",
   "/v1/admin/usage?group_by=tag",

@@ -60,10 +60,9 @@ const usageParameters = accountUsageParameters.extend({
   ...ownerQuery,
   organization: id("the id of an organization, `org_…`; only the accounts that belong to it now"),
   ...serverQuery,
-  bucket: z
-    .enum(operatorBuckets)
-    .default("day")
-    .meta({ description: "minute (of at most one day), hour, day or month, in UTC" }),
+  bucket: z.enum(operatorBuckets).default("day").meta({
+    description: "minute (of at most one day, by default of the last five minutes), hour, day or month, in UTC",
+  }),
   group_by: groupList(operatorGroups),
   outcome: z
     .enum(usageOutcomes)

@@ -16,6 +16,8 @@ import { usageOwnerOf } from "./usage-owner.ts";
 
 const daySeconds = 86_400;
 const defaultDays = 30;
+/** The default period of sums by minute, which are for watching. */
+const defaultMinutes = 5;
 const maxDays: Record<UsageBucket, number> = { minute: 1, hour: 366, day: 3660, month: 3660 };
 export const maxRows = 1000;
 
@@ -111,14 +113,15 @@ export function usageQuery(
   const { bucket } = asked;
   // `end` is excluded, so one second is added to include the current second.
   const end = asked.end ?? nowSeconds + 1;
-  const start = asked.start ?? Math.max(0, end - defaultDays * daySeconds);
+  const defaultSeconds = bucket === "minute" ? defaultMinutes * 60 : defaultDays * daySeconds;
+  const start = asked.start ?? Math.max(0, end - defaultSeconds);
   if (start >= end) {
     const now = asked.end === undefined ? ", which is now by default" : "";
     throw invalidRequest(`start: must be before end${now} (got ${shown(start)} and ${shown(end)}).`);
   }
   if (end - start > maxDays[bucket] * daySeconds) {
     throw invalidRequest(
-      `start: must be at most ${maxDays[bucket]} days before end where bucket is ${bucket} (got ${shown(start)} and ${shown(end)}).`,
+      `start: must be at most ${maxDays[bucket]} ${maxDays[bucket] === 1 ? "day" : "days"} before end where bucket is ${bucket} (got ${shown(start)} and ${shown(end)}).`,
     );
   }
   if (principal.appId !== null && asked.app !== undefined && asked.app !== principal.appId) {
