@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { until } from "../../tests/support/headrace.ts";
 import type { LogFields } from "../base/log.ts";
 import type { ExportedRecord, ExportSinkState, ExportStore } from "../domain/exports.ts";
-import { Exporter, ExportFault, type ExportSink } from "./exporter.ts";
+import { Exporter, type ExporterOptions, ExportFault, type ExportSink } from "./exporter.ts";
 import { objectSink } from "./object-sink.ts";
 import { otlpLogSink } from "./otlp.ts";
 import { metricsMessage } from "./otlp-metrics.ts";
@@ -17,15 +17,20 @@ const recordOf = (seq: number): ExportedRecord => ({
 });
 
 /** A store in memory with `count` records, whose clock the test moves. */
-function exporting(count: number, sink: Partial<ExportSink> & Pick<ExportSink, "send">, deadlineMs?: number) {
+function exporting(
+  count: number,
+  sink: Partial<ExportSink> & Pick<ExportSink, "send">,
+  options: Partial<ExporterOptions> = {},
+) {
+  const leases: string[] = [];
   const state: ExportSinkState = {
     ...{ name: "otlp", sentSeq: 0, sentAt: null, seenAt: 0, failingSince: null, error: null },
     ...{ waiting: count, lagSeconds: 0 },
   };
   const store: ExportStore = {
     register: async () => {},
-    hold: async () => true,
-    release: async () => {},
+    hold: async () => leases.push("held") > 0,
+    release: async () => void leases.push("released"),
     unrequire: async () => {},
     async next(_holder, _sink, limit) {
       const end = Math.min(count, state.sentSeq + limit);
@@ -54,12 +59,12 @@ function exporting(count: number, sink: Partial<ExportSink> & Pick<ExportSink, "
       isAlone: true,
       clock,
       everyMs: 3_600_000,
-      ...(deadlineMs === undefined ? {} : { deadlineMs }),
+      ...options,
     },
     sinks: [{ name: "otlp", limit: 10, waitSeconds: 0, ...sink }],
     log: { info: write, warn: write, error: write },
   });
-  return { exporter, state, lines, clock };
+  return { exporter, state, lines, clock, leases };
 }
 
 test("sends batches one after another, each after the previous one was accepted", async () => {
@@ -115,6 +120,24 @@ test("pauses longer after each failure, and reports a failing receiver and its r
   await exporter.close();
 });
 
+test.each([
+  [false, ["held", "held", "held", "held", "held", "released", "held"]],
+  [true, ["held", "held", "held", "held", "held", "held"]],
+])("leaves the lease to other replicas for seconds after five failures (alone: %p)", async (isAlone, expected) => {
+  const send = () => Promise.reject(new ExportFault("HTTP 503"));
+  const { exporter, clock, leases } = exporting(3, { send }, { isAlone });
+  const pollAt = async (ms: number) => {
+    clock.nowMs = ms;
+    await exporter.poll();
+    await Bun.sleep(0);
+  };
+  for (const at of [0, 10_000, 20_000, 30_000, 60_000]) await pollAt(at);
+  await until(() => exporter.figures()[0]?.failedAttempts === 5, "five failures");
+  for (const at of [70_000, 75_900, 76_100]) await pollAt(at);
+  expect(leases).toEqual(expected);
+  await exporter.close();
+});
+
 test("waits for a fuller batch only until its oldest record has waited long enough", async () => {
   const sent: number[] = [];
   const { exporter, state } = exporting(3, {
@@ -149,7 +172,7 @@ test("ends an attempt under way when the server stops", async () => {
 });
 
 test("fails an attempt at a receiver that never answers and ignores its signal", async () => {
-  const { exporter, state, lines } = exporting(3, { send: () => new Promise(() => {}) }, 20);
+  const { exporter, state, lines } = exporting(3, { send: () => new Promise(() => {}) }, { deadlineMs: 20 });
   await exporter.poll();
   await until(() => state.error, "the attempt fails");
   expect(state).toMatchObject({ sentSeq: 0, error: "no answer within 0.02 s" });

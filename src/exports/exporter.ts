@@ -77,6 +77,10 @@ const leaseSeconds = 30;
 const renewedMs = 10_000;
 const defaultDeadlineMs = 20_000;
 const [firstPauseMs, maxPauseMs] = [1_000, 60_000];
+/** Failures in a row after which another process gets the chance to export: this one may lack the network alone. */
+const maxFailures = 5;
+/** Milliseconds for which this process then does not take the lease. Longer than others need to notice. */
+const yieldedMs = 6_000;
 /** Milliseconds that a stop waits for attempts under way. */
 const graceMs = 1_000;
 
@@ -89,6 +93,8 @@ export class Exporter {
   #polling: Promise<void> | undefined;
   #isRegistered = false;
   #heldMs = Number.NEGATIVE_INFINITY;
+  #yieldedUntilMs = Number.NEGATIVE_INFINITY;
+  #isYielding = false;
   #isFailing = false;
 
   constructor(options: ExporterOptions) {
@@ -138,7 +144,14 @@ export class Exporter {
       if (!this.#isRegistered) await store.register(names, { kinds, maxAuditLag });
       this.#isRegistered = true;
       const nowMs = clock.monotonicMs();
-      if (nowMs - this.#heldMs >= renewedMs) {
+      // An attempt under way ends first, because its records would be sent again by the next holder.
+      if (this.#isYielding && this.#works.every(({ running }) => !running)) {
+        await store.release(holder);
+        this.#isYielding = false;
+        this.#heldMs = Number.NEGATIVE_INFINITY;
+        this.#yieldedUntilMs = nowMs + yieldedMs;
+      }
+      if (nowMs >= this.#yieldedUntilMs && nowMs - this.#heldMs >= renewedMs) {
         const isHeld = await store.hold(holder, names, { seconds: leaseSeconds, isAlone, maxAuditLag });
         this.#heldMs = isHeld ? nowMs : Number.NEGATIVE_INFINITY;
       }
@@ -150,7 +163,7 @@ export class Exporter {
       this.#isFailing = true;
       return;
     }
-    if (this.#heldMs === Number.NEGATIVE_INFINITY) return;
+    if (this.#heldMs === Number.NEGATIVE_INFINITY || this.#isYielding) return;
     for (const work of this.#works) {
       work.running ??= this.#drain(work).finally(() => {
         work.running = undefined;
@@ -160,13 +173,13 @@ export class Exporter {
 
   /** Sends batches until fewer wait than a batch should have. Never rejects. */
   async #drain(work: SinkWork): Promise<void> {
-    const { store, holder, clock, log } = this.#options;
+    const { store, holder, isAlone, clock, log } = this.#options;
     const { sink } = work;
     const state = this.#states.find(({ name }) => name === sink.name);
     if (!state || state.waiting === 0 || clock.monotonicMs() < work.retryAtMs) return;
     if (state.waiting < sink.limit && state.lagSeconds < sink.waitSeconds) return;
     try {
-      for (let size = sink.limit; size >= sink.limit && !this.#stop.cancelled; ) {
+      for (let size = sink.limit; size >= sink.limit && !this.#stop.cancelled && !this.#isYielding; ) {
         const batch = await store.next(holder, sink.name, sink.limit);
         if (!batch) return;
         size = batch.records.length;
@@ -180,6 +193,7 @@ export class Exporter {
       const askedMs = error instanceof ExportFault ? error.retryAfterSeconds * 1_000 : 0;
       work.failures++;
       work.failedAttempts++;
+      if (!isAlone && work.failures % maxFailures === 0) this.#isYielding = true;
       work.retryAtMs = clock.monotonicMs() + Math.max(pauseMs, Math.min(maxPauseMs, askedMs));
       const detail = textOf(error);
       if (!work.isReported) log.warn("export_failing", { sink: sink.name, detail, waiting: state.waiting });
