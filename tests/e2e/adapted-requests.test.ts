@@ -486,6 +486,17 @@ test("answers 40 requests that a server refuses before it has answered one", asy
   expect(asked.map(({ status }) => status)).toEqual(asked.map(() => 200));
 });
 
+test("keeps a request adapted while the server that refused a member of it is overloaded", async () => {
+  const { ask, upstream } = await start(() => undefined);
+  const requests = 40;
+  upstream.script((request, res) => {
+    if (request.body["reasoning_effort"] === undefined) json(res, 429, { error: { message: "Slow down." } });
+    else refuse(res, unknown("reasoning_effort"));
+  });
+  const asked = await Promise.all(Array.from({ length: requests }, () => ask("/v1/messages")));
+  expect(asked.map(({ status }) => status)).toEqual(asked.map(() => 529));
+});
+
 test("repeats no more requests than the budget for repetitions allows", async () => {
   const { ask, upstream } = await start(() => undefined);
   const requests = 40;

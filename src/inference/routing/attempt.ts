@@ -193,7 +193,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
   #sinceMs: number;
   #adaptations: Asking["adaptations"];
   /** Keys of the adaptations after which the engine is asked again, because it refused the request without them. */
-  #adapted: Set<string> | undefined;
+  adapted: ReadonlySet<string> | undefined;
   /** Keys of the adaptations of the body that was sent last. */
   #written: ReadonlySet<string> | undefined;
   #timesAdapted = 0;
@@ -239,7 +239,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     this.#isStream = stream;
     const { requestId, memoryAccount, continuing, priority } = this.#sender;
     const known = this.#assignment.adapted;
-    this.#written = this.#adapted && known ? known.union(this.#adapted) : (this.#adapted ?? known);
+    this.#written = this.adapted && known ? known.union(this.adapted) : (this.adapted ?? known);
     const asking = this.#asking(request);
     const { operation, body, form, translation, leftOut, capped } = asking;
     this.capped = capped;
@@ -349,7 +349,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
   answers(): void {
     if (this.#isProven) return;
     this.#isProven = true;
-    if (this.#adapted) this.#assignment.adapts(lastingKeys(this.#adapted, this.#adaptations ?? []));
+    if (this.adapted) this.#assignment.adapts(lastingKeys(this.adapted, this.#adaptations ?? []));
     if (this.#asked) this.#assignment.answers(this.#asked);
     if (!this.#assignment.isWell) this.#router.succeeded(this.deployment);
     this.#sender.attempted(this.deployment, undefined);
@@ -413,7 +413,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     const keys = adaptationsFor(text, adaptations, written);
     const sinceMs = keys.length === 0 ? undefined : this.#dispatch.repeats();
     if (sinceMs === undefined) return undefined;
-    this.#adapted = new Set([...(this.#adapted ?? []), ...keys]);
+    this.adapted = new Set([...(this.adapted ?? []), ...keys]);
     this.#assignment.triesAdaptations(trialKeys(new Set(keys), adaptations));
     this.#timesAdapted++;
     return sinceMs;

@@ -61,6 +61,8 @@ class Detour {
   /** Number of attempts at each deployment of the current model, and the last refusal. */
   attempts: Map<Deployment, number> | undefined;
   refused: Refused | undefined;
+  /** The adaptations with which each deployment was asked last, because it refused the request without them. */
+  adapted: Map<Deployment, ReadonlySet<string>> | undefined;
   /** True if the next attempt is already counted in the retry budget. */
   isBudgeted = false;
   /** True if a deployment that was only busy may be asked again. */
@@ -316,6 +318,7 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     }
     if (bill) this.#overflows(slot, model);
     const attempt = new Attempt(slot, model, this.#deps.router, this.#sender, bill, this);
+    attempt.adapted = this.#detour?.adapted?.get(slot.deployment);
     this.#attempt = attempt;
     this.#transmit(attempt);
   }
@@ -417,8 +420,12 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     return following;
   }
 
-  #refusedBy({ deployment }: Attempt, refused: Refused): void {
+  #refusedBy({ deployment, adapted }: Attempt, refused: Refused): void {
     const way = this.#way;
+    if (adapted) {
+      way.adapted ??= new Map();
+      way.adapted.set(deployment, adapted);
+    }
     if (refused.isUnsent && !way.wasUnsent) {
       way.wasUnsent = true;
       this.#recheck();
