@@ -29,7 +29,7 @@ export const keyQuery = z.object({
     .optional()
     .meta({ description: `one of ${keyStatuses.join(", ")}` }),
   made_by: z.string().min(1).max(100).optional().meta({
-    description: "id of a person or key: only keys that they made, and a member's own keys",
+    description: "the id of a person or key: only keys that they made, and a member's own keys",
   }),
 });
 export const keyList = listOf(keyShape, "ApiKeyList");

@@ -143,7 +143,11 @@ export const putDocumentShape = documentShape
   .meta({ id: "PutDocument" });
 
 export const documentQuery = z.object({
-  kind: kind.optional().meta({ description: "only documents of this kind" }),
-  managed_by: z.string().max(63).optional().meta({ description: "only documents that this set of files manages" }),
+  kind: kind.optional().meta({ description: `one of ${declaredKinds.join(", ")}; only documents of this kind` }),
+  managed_by: z
+    .string()
+    .max(63)
+    .optional()
+    .meta({ description: "at most 63 characters: the name of a set of files, whose documents are meant" }),
 });
 export const managerQuery = z.object({ managed_by: documentQuery.shape.managed_by });

@@ -39,7 +39,12 @@ export const accountParameter = [{ name: "id", in: "path", description: "Id of t
 
 const accountQuery = z.object({
   ...pageQuery,
-  search: z.string().min(1).max(100).optional().meta({ description: "Text in the name, or the whole id." }),
+  search: z
+    .string()
+    .min(1)
+    .max(100)
+    .optional()
+    .meta({ description: "1 to 100 characters: text in the name, or the whole id" }),
 });
 export const accountList = listOf(accountShape, "AccountList");
 

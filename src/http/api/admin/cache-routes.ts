@@ -10,8 +10,13 @@ export interface AdminCacheDeps extends EndpointDeps {
 }
 
 const which = z.object({
-  account: z.string().min(1).max(100).optional().meta({ description: "Id of an account, to clear only its answers." }),
-  model: z.string().min(1).max(300).optional().meta({ description: "Id of a model, to clear only its answers." }),
+  account: z
+    .string()
+    .min(1)
+    .max(100)
+    .optional()
+    .meta({ description: "the id of an account, to clear only its answers" }),
+  model: z.string().min(1).max(300).optional().meta({ description: "the id of a model, to clear only its answers" }),
 });
 
 const cleared = z

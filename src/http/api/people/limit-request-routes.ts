@@ -22,10 +22,9 @@ export interface LimitRequestDeps extends EndpointDeps {
 export const limitRequestId = [{ name: "id", in: "path", description: "Id of the limit request, `lrq_…`." }] as const;
 export const limitRequestQuery = z.object({
   ...pageQuery,
-  status: z
-    .enum(["open", "granted", "refused"])
-    .optional()
-    .meta({ description: "a status: only requests with it are listed; `granted` includes ended raises" }),
+  status: z.enum(["open", "granted", "refused"]).optional().meta({
+    description: "one of open, granted, refused; only requests with this status; `granted` includes ended raises",
+  }),
 });
 export const limitRequestList = listOf(limitRequestShape, "LimitRequestList");
 
