@@ -125,6 +125,7 @@ describe("headrace suspend and resume", () => {
     await until(async () => (await statusOf(key)) === 401, "the key is refused");
     const again = await shown("keys", "revoke", "Kiosk", "--account", "Web shop", "--yes");
     expect(again).toContain("was revoked already");
+    for (const verb of ["suspend", "resume"]) expect(await shown("keys", verb, id)).toBe(`${id} is revoked.\n`);
   });
 
   test("blocks a person and an app", async () => {

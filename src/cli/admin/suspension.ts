@@ -1,9 +1,13 @@
 // The commands `suspend` and `resume` of keys, people and apps: they block at once, and what is blocked comes back.
+import { z } from "zod";
 import type { CommandEntry } from "../command.ts";
 import { type ServerCall, serverCommand } from "../login/server-command.ts";
 import { printable } from "../terminal/terminal.ts";
 
 type Verb = "suspend" | "resume";
+
+/** A person has no status. */
+const suspendable = z.object({ status: z.string().optional() });
 
 interface SuspensionFields<Name extends string, Options extends Readonly<Record<string, readonly [string, string]>>> {
   /** The group of the commands, such as `people`. */
@@ -29,8 +33,9 @@ export function suspensionCommands<
   Options extends Readonly<Record<string, readonly [string, string]>> = Record<never, never>,
 >(fields: SuspensionFields<Name, Options>): CommandEntry[] {
   const { group, argument, options, example, refuses, needs, find } = fields;
-  const make = (name: Verb, summary: string, description: string, outcome: string) =>
-    serverCommand({
+  const make = (name: Verb, summary: string, description: string, outcome: string) => {
+    const expected = name === "suspend" ? "suspended" : "active";
+    return serverCommand({
       name,
       summary,
       description: `${description} ${needs}`,
@@ -40,9 +45,13 @@ export function suspensionCommands<
       async run(call, which) {
         const found = await find(call as never, which as string, name);
         const answer = await call.request(`${found.path}/${name}`, { method: "POST" });
-        return { json: answer, show: () => call.terminal.print(`${printable(found.name)} ${outcome}`) };
+        // A key that has ended stays as it is, and a key of a suspended person stays suspended.
+        const { status = expected } = suspendable.parse(answer);
+        const result = status === expected ? outcome : `is ${status}.`;
+        return { json: answer, show: () => call.terminal.print(`${printable(found.name)} ${result}`) };
       },
     });
+  };
   return [
     make(
       "suspend",
