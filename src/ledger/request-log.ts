@@ -151,11 +151,12 @@ export class SqlRequestLog implements RequestLog {
     if (until - from <= 1) return from;
     const db = this.#db;
     let start = from;
+    const time = this.#time(filter);
     for (const indexed of this.#indexed(filter)) {
       const [row]: { at: number | string }[] = await reader.read(
         () => db`
-          SELECT at FROM usage_records WHERE ${indexed} at >= ${start} AND at < ${until}
-          ORDER BY at DESC LIMIT 1 OFFSET ${rows}`,
+          SELECT ${time} AS at FROM usage_records WHERE ${indexed} ${time} >= ${start} AND ${time} < ${until}
+          ORDER BY ${time} DESC LIMIT 1 OFFSET ${rows}`,
       );
       start = Math.max(start, Number(row?.at ?? 0));
     }
@@ -166,10 +167,15 @@ export class SqlRequestLog implements RequestLog {
   #indexed({ environment, upstream, outcome, model }: RequestFilter) {
     const db = this.#db;
     if (outcome !== undefined && outcome !== "completed") return [db`outcome <> 'completed' AND`];
-    if (upstream !== undefined) {
-      return [db`environment = ${environment} AND upstream = ${upstream} AND`, db`trail IS NOT NULL AND`];
-    }
-    return [model === undefined ? db`` : db`environment = ${environment} AND model = ${model} AND`];
+    const ofModel = model === undefined ? db`` : db`environment = ${environment} AND model = ${model} AND`;
+    if (upstream === undefined) return [ofModel];
+    return [db`environment = ${environment} AND upstream = ${upstream} AND ${ofModel}`, db`trail IS NOT NULL AND`];
+  }
+
+  /** Returns the time as the index has it: all but `usage_records_by_time` have an expression. */
+  #time({ upstream, outcome, model }: RequestFilter) {
+    const isNarrow = upstream !== undefined || model !== undefined || (outcome ?? "completed") !== "completed";
+    return isNarrow ? this.#db`at + 0` : this.#db`at`;
   }
 
   #rollups(span: "hour" | "day", filter: RequestFilter, { from, until }: Span): PromiseLike<RollupSpan[]> {
@@ -213,20 +219,21 @@ export class SqlRequestLog implements RequestLog {
     const db = this.#db;
     const { keyId, model, outcome, stream, tag, upstream } = filter;
     const [first = db``, tried] = this.#indexed(filter);
+    const time = this.#time(filter);
     const isTried = db`replace(trail, ${stepsOf(upstream ?? "")}, '') <> trail`;
     // Requests that the model server failed, or another model server answered.
     const others = tried && db`${tried} coalesce(upstream, '') <> ${upstream ?? ""} AND ${isTried} AND`;
     const ofUpstream = upstream === undefined || tried ? db`` : db`AND (upstream = ${upstream} OR ${isTried})`;
     const matching = (isFirst: boolean) => db`
       SELECT ${this.#columns()} FROM usage_records
-      WHERE ${isFirst ? first : others} at >= ${from} AND at < ${until} AND ${this.#ownedBy(filter)} ${ofUpstream}
+      WHERE ${isFirst ? first : others} ${time} >= ${from} AND ${time} < ${until} AND ${this.#ownedBy(filter)} ${ofUpstream}
         ${after === undefined ? db`` : db`AND (at < ${after.at} OR request_id || '' < ${after.requestId})`}
         ${keyId === undefined ? db`` : db`AND key_id = ${keyId}`}
         ${model === undefined ? db`` : db`AND model = ${model}`}
         ${tag === undefined ? db`` : db`AND replace(tags, ${tagInText(tag)}, '') <> tags`}
         ${outcome === undefined ? db`` : db`AND outcome = ${outcome}`}
         ${stream === undefined ? db`` : db`AND stream = ${stream ? 1 : 0}`}
-      ORDER BY at DESC, request_id DESC LIMIT ${limit}`;
+      ORDER BY ${time} DESC, request_id DESC LIMIT ${limit}`;
     if (!tried) return matching(true);
     return db`
       SELECT * FROM (
@@ -268,14 +275,7 @@ function isIndexed({
   tag,
   stream,
 }: RequestFilter): boolean {
-  const others = [
-    keyId,
-    personId,
-    appId,
-    tag,
-    stream,
-    upstream === undefined && outcome === undefined ? undefined : model,
-  ];
+  const others = [keyId, personId, appId, tag, stream, outcome === undefined ? undefined : (upstream ?? model)];
   return accountId === null && others.every((one) => one === undefined);
 }
 

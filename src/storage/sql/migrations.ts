@@ -18,11 +18,15 @@ export const worksFrom = 21;
  * must remain.
  */
 export function migrationsFor(dialect: Dialect): readonly (readonly string[])[] {
-  if (dialect === "sqlite") return migrations;
+  if (dialect === "sqlite") return migrationsForSqlite;
   return migrations.map((step) =>
-    step.map((statement) => statement.replace(/\) WITHOUT ROWID$/, ")").replace(/\bTEXT\b/g, 'TEXT COLLATE "C"')),
+    step
+      .filter((statement) => !concurrently.test(statement))
+      .map((statement) => statement.replace(/\) WITHOUT ROWID$/, ")").replace(/\bTEXT\b/g, 'TEXT COLLATE "C"')),
   );
 }
+
+const concurrently = /(?<=^CREATE INDEX )CONCURRENTLY (?=(\w+) )/;
 
 const migrations: readonly (readonly string[])[] = [
   [
@@ -1011,11 +1015,12 @@ const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX accounts_suspended ON accounts (id) WHERE status <> 'active'`,
   ],
   [
-    // The requests of all accounts, for operators: by model server, those with an attempt log, and those that did not
-    // complete. `usage_records_by_time` finds the others.
-    `CREATE INDEX usage_records_by_upstream ON usage_records (upstream, at) WHERE upstream IS NOT NULL`,
-    `CREATE INDEX usage_records_tried ON usage_records (at) WHERE trail IS NOT NULL`,
-    `CREATE INDEX usage_records_unfinished ON usage_records (at) WHERE outcome <> 'completed'`,
+    // The requests of all accounts, for operators: those with an attempt log, and those that did not complete. Further
+    // columns are compared before a row is read. The expression keeps PostgreSQL, which compares pages and not rows,
+    // from `usage_records_by_time`.
+    `CREATE INDEX CONCURRENTLY usage_records_tried ON usage_records ((at + 0), environment) WHERE trail IS NOT NULL`,
+    `CREATE INDEX CONCURRENTLY usage_records_unfinished ON usage_records ((at + 0), environment, outcome, upstream, model)
+      WHERE outcome <> 'completed'`,
     // Two indexes begin with an expression, so that no query of one account uses them.
     `CREATE INDEX usage_rollups_by_time ON usage_rollups ((span || environment), start, account_id)`,
     `CREATE INDEX refusals_by_time ON refusals ((environment || ''), start, account_id, key_id, app_id, model, reason)`,
@@ -1124,9 +1129,10 @@ const migrations: readonly (readonly string[])[] = [
       PRIMARY KEY (account_id, environment, span, kind, start, name, model)
     ) WITHOUT ROWID`,
     // The requests of all accounts for one model, and at one model server.
-    `CREATE INDEX usage_records_by_model ON usage_records (model, environment, at)`,
-    `CREATE INDEX usage_records_by_server ON usage_records (upstream, environment, at) WHERE upstream IS NOT NULL`,
-    `DROP INDEX usage_records_by_upstream`,
+    `CREATE INDEX CONCURRENTLY usage_records_by_model ON usage_records (model, environment, (at + 0))`,
+    `CREATE INDEX CONCURRENTLY usage_records_by_server ON usage_records (upstream, environment, (at + 0)) WHERE upstream IS NOT NULL`,
+    `CREATE INDEX CONCURRENTLY usage_records_by_deployment ON usage_records (upstream, model, environment, (at + 0))
+      WHERE upstream IS NOT NULL`,
   ],
   [
     // Groups of accounts with limits for all of them together. An amount that is null is no limit.
@@ -1183,3 +1189,13 @@ const migrations: readonly (readonly string[])[] = [
     `ALTER TABLE organizations ADD COLUMN members_revision BIGINT NOT NULL DEFAULT 0`,
   ],
 ];
+
+const migrationsForSqlite = migrations.map((step) => step.map((statement) => statement.replace(concurrently, "")));
+
+/** The indexes, by name, that PostgreSQL builds after the steps, because a step would stop all writers of the table. */
+export const concurrentIndexes: ReadonlyMap<string, string> = new Map(
+  migrations.flat().flatMap((statement) => {
+    const name = concurrently.exec(statement)?.[1];
+    return name === undefined ? [] : [[name, statement]];
+  }),
+);

@@ -6,7 +6,7 @@ import type { SQL } from "bun";
 import packageJson from "../../../package.json" with { type: "json" };
 import { wallMs } from "../../base/clock.ts";
 import { StartError } from "../../base/errors.ts";
-import { type Dialect, migrationsFor, worksFrom } from "./migrations.ts";
+import { concurrentIndexes, type Dialect, migrationsFor, worksFrom } from "./migrations.ts";
 
 /** The newest version of the schema. */
 export const knownSteps = migrationsFor("sqlite").length;
@@ -43,6 +43,9 @@ export async function bringUpToDate(tx: SQL, dialect: Dialect, last = knownSteps
       INSERT INTO schema_migrations (version, applied_at, checksum, works_from, made_by)
       VALUES (${version}, ${nowSeconds}, ${checksumOf(version)}, ${worksFrom}, ${packageJson.version})`;
   }
+  // A new database has no rows for which anybody would wait.
+  if (dialect === "sqlite" || applied.length > 0 || last < knownSteps) return;
+  for (const statement of concurrentIndexes.values()) await tx.unsafe(statement.replace("CONCURRENTLY ", ""));
 }
 
 /** `from`: the number of steps that the database has; `to`: the number that this Headrace knows. */
