@@ -19,6 +19,18 @@ describe("an error that a model server reports", () => {
     expect(reportedCode(fault)).toBe(fault.engineCode ?? "none");
   });
 
+  test.each([
+    ...["invalid_image", "invalid_image_format", "invalid_base64_image", "invalid_image_url", "invalid_image_mode"],
+    ...["image_too_large", "image_too_small", "image_parse_error", "image_content_policy_violation"],
+    ...["image_file_too_large", "image_file_not_found", "unsupported_image_media_type", "empty_image_file"],
+    "failed_to_download_image",
+  ])("does not blame the server for a faulty image, reported as %s", (code) => {
+    const fault = reported({ code, message: "No image." });
+    expect(fault).toBeInstanceOf(BlamelessError);
+    expect(fault).toMatchObject({ code: "invalid_request", message: "No image." });
+    expect(reportedCode(fault)).toBe("invalid_request");
+  });
+
   test.each<[unknown, string]>([
     [{ type: "overloaded_error", message: "Wait." }, "service_unavailable"],
     [{ code: "slow_down", message: "Wait." }, "service_unavailable"],

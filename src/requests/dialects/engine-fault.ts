@@ -55,6 +55,9 @@ const refusedKeyWords = new RegExp(
     "This organization has been disabled",
   ].join("|")})\\.?$`,
 );
+/** Codes by which OpenAI reports a faulty image of the request once the answer has begun, in a failed response. */
+const imageFaults =
+  /^(?:invalid_(?:base64_)?image(?:_(?:format|url|mode))?|image_(?:too_(?:large|small)|parse_error|content_policy_violation)|image_file_(?:too_large|not_found)|unsupported_image_media_type|empty_image_file|failed_to_download_image)$/;
 /**
  * Matches a 404 message that names an endpoint: the path, or the model's support for it, is missing, but not the model.
  */
@@ -171,6 +174,7 @@ export function reportedFault(
     const retryAfterSeconds = busySeconds;
     return new GatewayError("service_unavailable", message, { ...options, retryAfterSeconds, engineLimited });
   }
+  if (imageFaults.test(String(code))) return new BlamelessError("invalid_request", message, { ...options, param });
   return new EngineFault("server_error", message, { ...options, param });
 }
 
