@@ -300,6 +300,13 @@ onEachDatabase((databases) => {
       expect(await keys.setSuspended("key_9", { by: "operator", isSuspended: true }, event())).toBeUndefined();
     });
 
+    test("changes a suspended key, which stays suspended", async () => {
+      await add();
+      await keys.setSuspended("key_1", { by: "operator", isSuspended: true }, event());
+      await keys.updateKey("key_1", { scopes: ["models:read"] }, event());
+      expect(await read("key_1")).toMatchObject({ scopes: ["models:read"], suspendedBy: "operator" });
+    });
+
     test("does not suspend an ended key", async () => {
       await add({ revokedAt: now, revoked: true });
       const suspend = () => keys.setSuspended("key_1", { by: "operator", isSuspended: true }, event());

@@ -101,10 +101,10 @@ export class SqlKeyStore implements KeyStore {
   updateKey(id: string, changes: KeyChanges, event: AuditEvent): Promise<ApiKeyRecord | undefined> {
     return changeCredentials(this.#db, event, async (tx) => {
       const current = await readKey(tx, id);
-      // A revocation may be brought forward until it is final. Other changes require an active key.
-      const status = current && keyStatus(current, event.at);
-      const isOver = changes.revokedAt == null ? status !== "active" : current?.revoked || status === "expired";
-      if (!current || isOver) return { result: current, changed: false };
+      if (!current) return { result: undefined, changed: false };
+      // A revocation may be brought forward until it is final. Other changes require a key that has not ended.
+      const isFinal = current.revoked || keyStatus(current, event.at) === "expired";
+      if (changes.revokedAt == null ? hasEnded(current, event.at) : isFinal) return { result: current, changed: false };
       const { revokedAt: wanted, ...others } = changes;
       const revokedAt = earlier(current.revokedAt, wanted ?? null);
       const updated = { ...current, ...others, revokedAt, revoked: isDue(revokedAt, event.at) };
