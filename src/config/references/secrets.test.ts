@@ -254,13 +254,33 @@ describe("secrets in Vault", () => {
     ["has no such secret", () => vault.put("secret/data/openai", undefined), /answered 404 .*there is no such secret/],
     ["lacks the field", () => vault.put("secret/data/openai", { other: "canary" }), /has no text api_key in secret/],
     ["refuses the sign-in", () => vault.revokeRole(), /answered 400 when signing in by approle/],
-    ["is away", () => vault.stop(), /Vault at http:\/\/127\.0\.0\.1:\d+ cannot be read/],
+    ["is away", () => vault.stop(), /Vault at http:\/\/127\.0\.0\.1:\d+ cannot be read \(ECONNREFUSED\)/],
   ])("names the field and the reason if Vault %s at the start", async (_what, spoil, message) => {
     spoil();
     const problems = await problemsOf(opened(appRole).load);
     expect(problems).toMatch(message);
     expect(problems).toContain("upstreams[0].api_key: ");
     for (const secret of ["canary", "the-secret-id", "sk-vault"]) expect(problems).not.toContain(secret);
+  });
+
+  test("names VAULT_CACERT if the certificate of Vault is not trusted, or its file cannot be read", async () => {
+    const [key, cert] = [at("key.pem"), at("cert.pem")];
+    const kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"];
+    const subject = ["-subj", "/CN=vault", "-addext", "subjectAltName=IP:127.0.0.1"];
+    expect(Bun.spawnSync(["openssl", "req", "-x509", ...kind, "-keyout", key, "-out", cert, ...subject]).success).toBe(
+      true,
+    );
+    const answer = { data: { data: { api_key: "sk-tls" } } };
+    const tls = { key: Bun.file(key), cert: Bun.file(cert) };
+    await using server = Bun.serve({ hostname: "127.0.0.1", port: 0, tls, fetch: () => Response.json(answer) });
+    const env = { VAULT_ADDR: `https://127.0.0.1:${server.port}`, VAULT_TOKEN: "token" };
+    writeFileSync(at("headrace.yaml"), upstream("${vault:secret/data/openai#api_key}"));
+    expect(await problemsOf(open(env).load)).toMatch(
+      /cannot be read \(DEPTH_ZERO_SELF_SIGNED_CERT\).*Set VAULT_CACERT/,
+    );
+    const missing = await problemsOf(open({ ...env, VAULT_CACERT: at("none") }).load);
+    expect(missing).toContain("VAULT_CACERT names a file that cannot be read (ENOENT)");
+    expect((await open({ ...env, VAULT_CACERT: cert }).load()).upstreams[0]?.apiKey).toBe("sk-tls");
   });
 
   test("reads a changed secret after about five minutes", async () => {

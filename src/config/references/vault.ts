@@ -1,6 +1,7 @@
 // Reads secrets of Vault's key-value store, version 2. Signs in by a token, as an AppRole, or as a Kubernetes service
 // account, and keeps the token of the sign-in alive.
 import { readFile } from "node:fs/promises";
+import { certificateFault } from "../../base/certificate-fault.ts";
 import type { Clock } from "../../base/clock.ts";
 import { trimSlashes } from "../../base/text/http-url.ts";
 import type { Env } from "../formats.ts";
@@ -74,9 +75,12 @@ export class Vault {
       throw new VaultError(`Vault has no text ${field} in ${path}`, "Correct the field, or write it: vault kv put.");
     } catch (error) {
       if (error instanceof VaultError) return { ok: false, message: error.message, fix: error.fix };
-      const name = error instanceof Error ? error.name : "unknown error";
-      const message = `Vault at ${this.#address} cannot be read (${name})`;
-      return { ok: false, message, fix: "Correct VAULT_ADDR, and see that this machine reaches Vault." };
+      const reason = reasonOf(error);
+      const message = `Vault at ${this.#address} cannot be read (${reason})`;
+      const fix = certificateFault.test(reason)
+        ? "Set VAULT_CACERT to the file of Vault's certificate authority, and VAULT_ADDR to a name in the certificate."
+        : "Correct VAULT_ADDR, and see that this machine reaches Vault.";
+      return { ok: false, message, fix };
     }
   }
 
@@ -215,9 +219,23 @@ export class Vault {
       // A redirect would carry the token to an address that nobody configured.
       redirect: "manual",
       signal: AbortSignal.timeout(answerMs),
-      ...(authority ? { tls: { ca: await readFile(authority, "utf8") } } : {}),
+      ...(authority ? { tls: { ca: await readAuthority(authority) } } : {}),
     });
     return { status: response.status, json: await jsonOf(response) };
+  }
+}
+
+/** Returns the code of the error, such as ECONNREFUSED, or else its name, such as TimeoutError. */
+function reasonOf(error: unknown): string {
+  const { code, name } = (error ?? {}) as { code?: unknown; name?: unknown };
+  return typeof code === "string" ? code : typeof name === "string" ? name : "unknown error";
+}
+
+async function readAuthority(path: string): Promise<string> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    throw new VaultError(`VAULT_CACERT names a file that cannot be read (${reasonOf(error)})`, "Correct its path.");
   }
 }
 

@@ -1,15 +1,14 @@
 // Classifies PostgreSQL's errors: outages, and connections that were lost before a statement ran.
 import { SQL } from "bun";
+import { certificateFault } from "../../base/certificate-fault.ts";
 
 /** Returns the SQLSTATE of the server, or else Bun's own code. Undefined for other errors. */
 export function postgresCode(error: unknown): string | undefined {
   if (error instanceof SQL.PostgresError) return error.errno ?? error.code;
+  // Bun does not report these errors as PostgreSQL's.
   const { code } = (error ?? {}) as { code?: unknown };
   return typeof code === "string" && certificateFault.test(code) ? `ERR_POSTGRES_TLS_${code}` : undefined;
 }
-
-/** Errors of OpenSSL about a certificate, or of Bun about its name, which Bun does not report as PostgreSQL's. */
-const certificateFault = /CERT_|_CERT$|_CERT_LOCALLY$|UNABLE_TO_(?:VERIFY|GET)_|ALTNAME_INVALID$/;
 
 /**
  * Outages by SQLSTATE: failed or broken connections (08, 28, 3D, Bun's own), resources (53), a shutdown or restart
