@@ -147,13 +147,25 @@ const cases: Record<string, Case> = {
   },
   HeadraceRecordsLost: {
     minute: 5,
-    fires: [{ "headrace_audit_lost_total{": "0x3 5x5" }, { "headrace_chats_dropped_total{": "0x3 1x5" }],
+    fires: [
+      { "headrace_audit_lost_total{": "0x3 5x5" },
+      { "headrace_chats_dropped_total{": "0x3 1x5" },
+      { 'headrace_export_records_lost_total{sink="otlp",reason="rejected"': "0x3 1x5" },
+    ],
     quiet: [{ "headrace_audit_lost_total{": "5x9" }],
   },
   HeadraceNoticesLate: {
     minute: 8,
     fires: [{ "headrace_notice_deliveries_overdue_seconds{": "700x10" }],
     quiet: [{ "headrace_notice_deliveries_overdue_seconds{": "300x10" }],
+  },
+  HeadraceExportLate: {
+    minute: 12,
+    fires: [
+      { 'headrace_export_failing{sink="s3"': "1x15" },
+      { 'headrace_export_failing{sink="s3"': "0x15", 'headrace_export_lag_seconds{sink="s3"': "1000x15" },
+    ],
+    quiet: [{ 'headrace_export_failing{sink="s3"': "1x8 0x7", 'headrace_export_lag_seconds{sink="s3"': "60x15" }],
   },
 };
 
