@@ -1,8 +1,9 @@
 // The files to which `headrace apply` writes the secrets of new API keys and webhooks, each once.
 import { existsSync } from "node:fs";
-import { mkdir, open, rm } from "node:fs/promises";
+import { mkdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { renderLocation } from "../../config/problems.ts";
+import { replaceFile } from "../../storage/files/durable-file.ts";
 import { CliError } from "../terminal/terminal.ts";
 import type { ReadDocument } from "./documents.ts";
 
@@ -88,17 +89,9 @@ export class SecretFiles {
   async #writeOne(change: Changed): Promise<string> {
     const path = this.#pathOf(this.#documentOf(change)) ?? "";
     await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-    const file = await open(path, "wx", 0o600);
-    try {
-      await file.writeFile(`${change.secret}\n`);
-      await file.sync();
-    } catch (error) {
-      // A full disk leaves an empty file, and a secret counts as lost only if its file does not exist.
-      await rm(path, { force: true });
-      throw error;
-    } finally {
-      await file.close();
-    }
+    if (existsSync(path)) throw new Error(`${path} exists`);
+    // Whole or not at all: a secret counts as lost only if its file does not exist, and a full disk cuts files.
+    replaceFile(path, `${change.secret}\n`);
     return path;
   }
 
