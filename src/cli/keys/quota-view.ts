@@ -86,7 +86,8 @@ function countedOf({ models, tag }: Pick<z.infer<typeof givenQuota>, "models" | 
 function nameOf({ owner, per: span }: UsedQuota): string {
   const name = namedSpans.find((one) => one === span) ?? (typeof span === "number" ? span : undefined);
   const text = name === undefined ? String(span) : spanText(name);
-  return `${owner.charAt(0).toUpperCase()}${owner.slice(1)}, ${text}`;
+  const words = owner.replace("_", " ");
+  return `${words.charAt(0).toUpperCase()}${words.slice(1)}, ${text}`;
 }
 
 export const quotasHelp = `\
