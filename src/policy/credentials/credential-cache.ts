@@ -49,6 +49,10 @@ const maxByToken = 50_000;
 const maxReads = 32;
 const maxWaiting = 2_000;
 const readMs = 5_000;
+/** Characters of a chain's keys as JSON up to which only the number of entries is bounded. */
+const ordinaryLength = 16 * 1024;
+/** Maximum characters of all longer chains: a client can make any number of keys with very long lists. */
+const maxLongLength = 32 * 1024 * 1024;
 /** Maximum attempts of a read, which is repeated if the store changed meanwhile. */
 const maxAttempts = 10;
 
@@ -62,6 +66,9 @@ export class CredentialCache {
   readonly #turns = new Turns(maxReads, maxWaiting);
   readonly #graceMs: number;
   readonly #chains: CachedChains;
+  /** The entries of long chains, and their characters together. */
+  readonly #long = new Set<CachedChain>();
+  #longLength = 0;
   /** The number of changes so far. A read that began under another generation is neither used nor cached. */
   #generation = 0;
 
@@ -111,7 +118,7 @@ export class CredentialCache {
     this.#generation++;
     this.#byKey.clear();
     this.#byId.clear();
-    this.#chains.clear();
+    this.#dropShared();
     this.#options.onDropped?.();
   }
 
@@ -196,6 +203,26 @@ export class CredentialCache {
     else this.#byId.set(lookup.index, entry);
   }
 
+  /** Makes room for a long chain. If there is none, all entries of long chains are dropped, and read again. */
+  #boundLong(entry: CachedChain, { keys }: KeyChain): void {
+    const { length } = JSON.stringify(keys);
+    if (length <= ordinaryLength) return;
+    if (this.#longLength + length > maxLongLength) {
+      const isLong = (one: CachedChain) => this.#long.has(one);
+      this.#byKey.forgetWhere(isLong);
+      this.#byId.forgetWhere(isLong);
+      this.#dropShared();
+    }
+    this.#long.add(entry);
+    this.#longLength += length;
+  }
+
+  #dropShared(): void {
+    this.#chains.clear();
+    this.#long.clear();
+    this.#longLength = 0;
+  }
+
   /** Requests for the same credential share one read. */
   #load(lookup: Lookup): Promise<CachedChain | undefined> {
     const { index } = lookup;
@@ -215,7 +242,10 @@ export class CredentialCache {
       const chain = await this.#ask(lookup);
       if (generation !== this.#generation) continue;
       const entry = chain && this.#made(chain, this.#options.clock.nowSeconds());
-      if (entry) this.#keep(lookup, entry);
+      if (entry) {
+        this.#boundLong(entry, chain);
+        this.#keep(lookup, entry);
+      }
       return entry;
     }
     throw unavailable("changed_while_read");
