@@ -1,6 +1,6 @@
 // API keys in the database.
 import type { Environment } from "../../domain/api-key.ts";
-import type { AuditAction, AuditEvent } from "../../domain/audit.ts";
+import type { AuditEvent } from "../../domain/audit.ts";
 import { byName, keyAmounts } from "../../domain/limits/amounts.ts";
 import {
   type ApiKeyRecord,
@@ -199,18 +199,14 @@ export class SqlKeyStore implements KeyStore {
     const rows: { id: string }[] = await this.#lookups`
       SELECT id FROM accounts WHERE status <> 'active'
       UNION ALL SELECT id FROM people WHERE suspended_at IS NOT NULL
-      UNION ALL SELECT api_keys.id FROM ${this.#lastTargets("key.suspended")} CROSS JOIN api_keys
-        WHERE api_keys.id = target_id AND suspended_by IS NOT NULL AND revoked = 0
-      UNION ALL SELECT apps.id FROM ${this.#lastTargets("app.suspended")} CROSS JOIN apps
-        WHERE apps.id = target_id AND suspended_by IS NOT NULL
+      UNION ALL SELECT api_keys.id FROM (
+          SELECT target_id FROM audit_log WHERE action = 'key.suspended' ORDER BY id DESC LIMIT ${this.#maxSuspended}
+        ) AS newest CROSS JOIN api_keys WHERE api_keys.id = target_id AND suspended_by IS NOT NULL AND revoked = 0
+      UNION ALL SELECT apps.id FROM (
+          SELECT target_id FROM audit_log WHERE action = 'app.suspended' ORDER BY id DESC LIMIT ${this.#maxSuspended}
+        ) AS newest CROSS JOIN apps WHERE apps.id = target_id AND suspended_by IS NOT NULL
       UNION ALL SELECT id FROM outside_clients WHERE suspended_by IS NOT NULL`;
     return rows.map(({ id }) => id);
-  }
-
-  /** Queries the targets of the newest events of an action. */
-  #lastTargets(action: AuditAction) {
-    return this.#lookups`(
-      SELECT target_id FROM audit_log WHERE action = ${action} ORDER BY id DESC LIMIT ${this.#maxSuspended}) AS newest`;
   }
 
   credentialRevision(): Promise<number> {
