@@ -73,6 +73,8 @@ export class DecodedRequest implements RequestFacts {
   leastLimit = 0;
   /** Places of the members that make `hasOthers` true; undefined if they were not noted one by one. */
   readonly unknownMembers: BodyFacts["unknownMembers"];
+  /** Values of a body that was parsed for its checks, so that it is not parsed again when its tree is gone. */
+  readonly #parsedValues: ParsedValues | undefined;
   #limitHolds: boolean | undefined;
   #otherMembers: Readonly<Record<string, unknown>> | undefined;
 
@@ -107,6 +109,7 @@ export class DecodedRequest implements RequestFacts {
     this.messageHeaders = undefined;
     this.goesOn = undefined;
     this.form = undefined;
+    this.#parsedValues = parsed && this.modelEnd === 0 ? parsedValues(parsed.body) : undefined;
     if (parsed) keep({ of: this, ...parsed });
   }
 
@@ -132,7 +135,7 @@ export class DecodedRequest implements RequestFacts {
   get endUser(): string | undefined {
     if (this.userEnd > 0)
       return textOf(this.#valueAt(this.userStart, this.userEnd)) ?? textOf(this.metadata?.["user_id"]);
-    const { safety_identifier: newer, user } = this.#isScanned ? nothing : this.body;
+    const { safety_identifier: newer, user } = this.#isScanned ? nothing : this.#values;
     return textOf(newer) ?? textOf(user) ?? textOf(this.metadata?.["user_id"]);
   }
 
@@ -140,7 +143,7 @@ export class DecodedRequest implements RequestFacts {
   get metadata(): Readonly<Record<string, unknown>> | undefined {
     const { metadataStart: start, metadataEnd: end } = this;
     if (end - start > maxMetadataBytes) return undefined;
-    const value = end > 0 ? this.#valueAt(start, end) : this.#isScanned ? undefined : this.body["metadata"];
+    const value = end > 0 ? this.#valueAt(start, end) : this.#isScanned ? undefined : this.#values.metadata;
     return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : undefined;
   }
 
@@ -155,7 +158,11 @@ export class DecodedRequest implements RequestFacts {
 
   /** True if the request names MCP servers. A request that does so was parsed in full for its checks. */
   get namesServers(): boolean {
-    return !this.#isScanned && namesServers(this.body);
+    return !this.#isScanned && this.#values.namesServers;
+  }
+
+  get #values(): ParsedValues {
+    return this.#parsedValues ?? parsedValues(this.body);
   }
 
   get #isScanned(): boolean {
@@ -231,11 +238,36 @@ export class DecodedRequest implements RequestFacts {
 
   /** Returns the service tiers that the request asks for. Parses the body only if it may name a tier. */
   askedTiers(): readonly string[] {
+    if (!this.#isScanned) return this.#values.tiers;
     const { view } = this.bytes;
     // The byte scan rejects escaped names, so a search of the bytes finds every tier member.
-    if (this.#isScanned && !tierMembers.some((name) => view.includes(`"${name}"`))) return noTiers;
-    return servedOf(...tierMembers.map((name) => this.body[name])) ?? noTiers;
+    return tierMembers.some((name) => view.includes(`"${name}"`)) ? tiersOf(this.body) : noTiers;
   }
+}
+
+interface ParsedValues {
+  safety_identifier: unknown;
+  user: unknown;
+  /** `metadata`, or undefined if it is longer than `maxMetadataBytes`. */
+  metadata: unknown;
+  namesServers: boolean;
+  tiers: readonly string[];
+}
+
+function parsedValues(body: Readonly<Record<string, unknown>>): ParsedValues {
+  const { safety_identifier, user, metadata } = body;
+  const isShort = metadata !== undefined && JSON.stringify(metadata).length <= maxMetadataBytes;
+  return {
+    safety_identifier: textOf(safety_identifier),
+    user: textOf(user),
+    metadata: isShort ? metadata : undefined,
+    namesServers: namesServers(body),
+    tiers: tiersOf(body),
+  };
+}
+
+function tiersOf(body: Readonly<Record<string, unknown>>): readonly string[] {
+  return servedOf(...tierMembers.map((name) => body[name])) ?? noTiers;
 }
 
 const tierMembers = ["service_tier", "speed", "inference_geo"] as const;

@@ -37,3 +37,21 @@ test("returns the right body for requests that are read alternately", () => {
     expect(request.text.slice(valueStart, valueEnd)).toBe(JSON.stringify(request.model));
   }
 });
+
+test("parses a long body once, for its checks", async () => {
+  const fields = { safety_identifier: "ada", metadata: { session_id: "s" }, service_tier: "flex" };
+  const messages = [{ role: "user", content: "x".repeat(100_000) }];
+  const bytes = ByteSpan.of(JSON.stringify({ model: "m", messages, ...fields }));
+  const request = parsedRequest("chat", bytes, limits);
+  await new Promise(setImmediate);
+  Object.defineProperty(request.bytes, "text", {
+    get() {
+      throw new Error("The body is parsed again.");
+    },
+  });
+  expect(request.endUser).toBe("ada");
+  expect(request.metadata).toEqual({ session_id: "s" });
+  expect(request.askedTiers()).toEqual(["flex"]);
+  expect(request.namesServers).toBe(false);
+  expect(() => request.body).toThrow("The body is parsed again.");
+});

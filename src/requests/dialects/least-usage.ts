@@ -95,7 +95,7 @@ function atLeastDelivered(
   const seemsTooFew = completionTokens < Math.ceil(delivered.bytes / maxTokenBytes);
   const { bytes, tokens } = seemsTooFew ? withoutEcho(delivered, request) : delivered;
   const tooFewDelivered = completionTokens < Math.ceil(bytes / maxTokenBytes);
-  const tooFewSent = isFarBelow(promptTokens, request.promptTokens) && promptTokens < minPromptTokens(request, context);
+  const tooFewSent = isFarBelow(promptTokens, request.promptTokens) && isTooFewSent(promptTokens, request, context);
   if (!tooFewDelivered && !tooFewSent) return usage;
   return {
     promptTokens: tooFewSent ? request.promptTokens : promptTokens,
@@ -133,19 +133,19 @@ export function isFarBelow(promptTokens: number, estimated: number): boolean {
 }
 
 /**
- * Returns the number of tokens that the prompt certainly has at least. Only the user's messages count: templates leave
+ * Reports whether the prompt certainly has more tokens than reported. Only the user's messages count: templates leave
  * out tools that the model does not know, and earlier reasoning. If the prompt may not fit the context, servers also
- * leave out or cut messages.
+ * leave out or cut messages, so it has at least one token. May have to parse the request body again.
  */
-function minPromptTokens(request: AskedRequest, context = smallestContext): number {
-  const { dialect, body, maxCompletionTokens = 0 } = request;
+function isTooFewSent(reported: number, request: AskedRequest, context = smallestContext): boolean {
+  const fits = request.bodyBytes + (request.maxCompletionTokens ?? 0) <= context;
+  if (!fits && reported > 0) return false;
+  const { dialect, body } = request;
   const prompt = body[dialect.promptMember];
   const bytes = dialect.isConversation ? userBytes(prompt) : textBytes(prompt);
-  if (bytes === 0) return 0;
   // With one of these members, the client allows the server to cut the prompt.
   const mayBeCut = ["truncate_prompt_tokens", "truncate", "transforms"].some((name) => body[name] != null);
-  const fits = !mayBeCut && request.bodyBytes + maxCompletionTokens <= context;
-  return fits ? Math.ceil(bytes / maxTokenBytes) : 1;
+  return reported < (fits && !mayBeCut ? Math.ceil(bytes / maxTokenBytes) : Math.min(1, bytes));
 }
 
 function userBytes(messages: unknown): number {
