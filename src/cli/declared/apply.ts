@@ -30,7 +30,7 @@ const options = {
     (path: string, before: string[] | undefined): string[] => [...(before ?? []), path],
   ],
   managedBy: ["--managed-by <name>", "name of this set of files, the owner of its objects (default: headrace)"],
-  prune: ["--prune", "also delete objects of this set that no file has; needs --managed-by"],
+  prune: ["--prune", "also delete objects of this set that no file has, and suspend its accounts; needs --managed-by"],
   secretsDir: ["--secrets-dir <path>", "directory for secrets of new keys and webhooks without secret_to"],
   json: ["--json", "print the changes as the API gives them"],
 } as const;

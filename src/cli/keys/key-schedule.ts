@@ -36,7 +36,8 @@ export const scheduleCommand = serverCommand({
   ],
   help: [
     `When a rotation is due, owners are notified (key.rotation_due), and the old key
-ends after the overlap. Fetch the new key once with: headrace keys rotate <key>.
+ends after the overlap, even if nobody has fetched the new one. Fetch the new
+key once with: headrace keys rotate <key>.
 The schedule of the account is for its owners and admins (headrace login).`,
   ],
   async run({ connect, ask, request, context, options, terminal, nowSeconds }, wanted) {

@@ -14,14 +14,15 @@ import { printable, type Terminal } from "../terminal/terminal.ts";
 
 const help = `\
 The steps, for a server with the file \`secret\` in its data directory:
-  headrace secret rotate        a new secret, in front of the one before
-  (restart the server)          both are accepted; what is new is made under the new one
-  headrace secret status        how much there is left under the old one
-  headrace secret forget-old    once that is nothing
+  headrace secret rotate        adds a new secret to the file
+  (restart the server)          it accepts both, and uses the new one
+  headrace secret status        shows what is still under the old one; repeat until nothing is
+  headrace secret forget-old    removes the old one; refused while a key needs it
   (restart the server)
 
-With HEADRACE_SECRET, the same is done with the variable: "old,new", then "new,old",
-then "new", each at all servers before the next.`;
+If HEADRACE_SECRET is set, there is no file. Set the variable at all servers to
+"old,new" and restart them, then "new,old", then "new", once
+headrace secret status shows nothing.`;
 
 const rotateCommand = command({
   name: "rotate",

@@ -45,7 +45,8 @@ export const requestCommand = serverCommand({
 export const requestsCommand = serverCommand({
   name: "requests",
   summary: "list requests for more of a limit",
-  description: "List requests for more of a limit: your own, or all of the account for owners and admins.",
+  description:
+    "List requests for more of a limit: your own, or all of the account for owners and admins. Needs headrace login; with --all-accounts, an operator's key.",
   options: {
     open: ["--open", "only those that are not decided"],
     allAccounts,
@@ -68,7 +69,8 @@ export const requestsCommand = serverCommand({
 export const grantCommand = serverCommand({
   name: "grant",
   summary: "raise a limit for a time",
-  description: "Grant a request: the amount is added to the quota on all replicas, and ends by itself.",
+  description:
+    "Raise a quota for a time, as a member asked. Needs headrace login as owner or admin; with --all-accounts, an operator's key.",
   arguments: [idArgument],
   options: {
     amount: ["--amount <number>", "amount to add (default: the amount that was asked for)", parseAmount],
@@ -76,7 +78,7 @@ export const grantCommand = serverCommand({
     allAccounts,
     json,
   },
-  examples: ["headrace limits grant lrq_… --amount 5 --for 24h"],
+  examples: ["headrace limits grant lrq_… --amount 5 --for 24h", "headrace limits grant lrq_… --for 7d --all-accounts"],
   async run({ connect, ask, request, options, terminal, nowSeconds }, id) {
     const connection = await connect();
     const asked = async () => {
@@ -100,7 +102,8 @@ export const grantCommand = serverCommand({
 export const refuseCommand = serverCommand({
   name: "refuse",
   summary: "refuse a request, or end its raise early",
-  description: "Refuse a request for more of a limit. If it was granted, its raise ends immediately.",
+  description:
+    "Refuse a request for more of a limit. If it was granted, its raise ends immediately. Needs headrace login as owner or admin; with --all-accounts, an operator's key.",
   arguments: [idArgument],
   options: { allAccounts, json },
   examples: ["headrace limits refuse lrq_…"],
