@@ -221,6 +221,7 @@ test("refuses a wrong document with its line before changing anything", async ()
     ["spec:\n  url: http://127.0.0.1:9/v1\n  max_concurrency: many", "5:3", "must be"],
     ["spec: [1]", "3:7", "must be a mapping"],
     ["specs: {}", "3:1", "is no member of a document"],
+    ["spec: { monthly_spend: 1e400 }", "3:24", "spec.monthly_spend: must be a finite number"],
     [`spec: { url: "\${NOWHERE}" }`, "3:14", "NOWHERE, which is not set"],
     ["spec: { url: http://127.0.0.1:9/v1, cache_salt: [{ a: 1 }] }", "3:37", "must be"],
   ] as const;

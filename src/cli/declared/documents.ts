@@ -62,6 +62,11 @@ function documentOf(yaml: YamlFile, folder: string): ReadDocument {
   if (typeof name !== "string") throw problem(yaml.locate(["name"]), "is required and must be a text", "name");
   if (secretTo !== undefined && typeof secretTo !== "string")
     throw problem(yaml.locate(["secret_to"]), "must be a path");
+  const endless = endlessIn(spec, ["spec"]);
+  if (endless) {
+    const location = yaml.locate(endless);
+    throw problem(location, "must be a finite number", location.path, "Write null if there is to be no limit.");
+  }
   if (typeof spec === "object" && spec !== null && !Array.isArray(spec)) {
     const document = { kind, name, spec: spec as Record<string, unknown> };
     return { document, yaml, ...(secretTo === undefined ? {} : { secretTo: resolve(folder, secretTo) }) };
@@ -69,8 +74,20 @@ function documentOf(yaml: YamlFile, folder: string): ReadDocument {
   throw problem(yaml.locate(["spec"]), "must be a mapping of the object's settings");
 }
 
-function problem(location: SourceLocation, message: string, path = location.path): CliError {
-  const fix = "A document has kind, name and spec, and may have secret_to.";
+/** Returns the path of an infinite number or a NaN. JSON would have null in its place, which means no limit. */
+function endlessIn(value: unknown, path: (string | number)[]): (string | number)[] | undefined {
+  if (typeof value === "number") return Number.isFinite(value) ? undefined : path;
+  if (typeof value !== "object" || value === null) return undefined;
+  for (const [key, one] of Object.entries(value)) {
+    const found = endlessIn(one, [...path, Array.isArray(value) ? Number(key) : key]);
+    if (found) return found;
+  }
+  return undefined;
+}
+
+const documentFix = "A document has kind, name and spec, and may have secret_to.";
+
+function problem(location: SourceLocation, message: string, path = location.path, fix = documentFix): CliError {
   return new CliError(renderProblem({ ...location, path, message, fix }));
 }
 

@@ -428,6 +428,10 @@ describe("refusals that a retry cannot change", () => {
     ],
     ["Google, for an expired key", { error: { code: 400, message: "API key expired. Please renew the API key." } }],
     [
+      "Google, for the gateway's country",
+      { error: { message: "User location is not supported for the API use.", status: "FAILED_PRECONDITION" } },
+    ],
+    [
       "xAI",
       {
         code: "Client specified an invalid argument",

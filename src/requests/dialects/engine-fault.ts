@@ -53,6 +53,7 @@ const refusedKeyWords = new RegExp(
     String.raw`API key (?:not valid\. Please pass a valid|expired\. Please renew the) API key`,
     String.raw`Incorrect API key provided: [\w*.-]{1,64}\. You can obtain an API key from https://console\.x\.ai`,
     "This organization has been disabled",
+    "User location is not supported for the API use",
   ].join("|")})\\.?$`,
 );
 /** Codes by which OpenAI reports a faulty image of the request once the answer has begun, in a failed response. */
