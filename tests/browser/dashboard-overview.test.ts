@@ -193,7 +193,13 @@ test("polls one resource every few seconds in an idle overview, gets 304, and re
       clearRect.apply(this, box);
     };
   });
-  await until(() => asked.length >= 3, "it was asked three times", 20_000);
+  // The charts are drawn one after the other; the last may follow the second by seconds on a busy machine.
+  await until(() => statuses.includes(304), "an answer was 304", 30_000);
+  statuses.length = 0;
+  await page.evaluate(() => {
+    (globalThis as unknown as { told: { drawn: number } }).told.drawn = 0;
+  });
+  await until(() => statuses.length >= 2, "it was asked twice more", 20_000);
   expect(new Set(asked)).toEqual(new Set(["/v1/overview"]));
   expect(statuses.filter((status) => status === 304).length).toBeGreaterThanOrEqual(1);
   if (statuses.every((status) => status === 304)) {

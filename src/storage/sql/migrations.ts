@@ -18,7 +18,10 @@ export const worksFrom = 21;
  * must remain.
  */
 export function migrationsFor(dialect: Dialect): readonly (readonly string[])[] {
-  if (dialect === "sqlite") return migrationsForSqlite;
+  if (dialect === "sqlite") {
+    forSqlite ??= migrations.map((step) => step.map((statement) => statement.replace(concurrently, "")));
+    return forSqlite;
+  }
   return migrations.map((step) =>
     step
       .filter((statement) => !concurrently.test(statement))
@@ -27,6 +30,16 @@ export function migrationsFor(dialect: Dialect): readonly (readonly string[])[] 
 }
 
 const concurrently = /(?<=^CREATE INDEX )CONCURRENTLY (?=(\w+) )/;
+let forSqlite: readonly (readonly string[])[] | undefined;
+
+/**
+ * Returns the indexes, by name, that PostgreSQL builds after the steps, because a step would stop all writers of the
+ * table.
+ */
+export function concurrentIndexes(): ReadonlyMap<string, string> {
+  const named = migrations.flat().map((statement) => [concurrently.exec(statement)?.[1] ?? "", statement] as const);
+  return new Map(named.filter(([name]) => name !== ""));
+}
 
 const migrations: readonly (readonly string[])[] = [
   [
@@ -1189,13 +1202,3 @@ const migrations: readonly (readonly string[])[] = [
     `ALTER TABLE organizations ADD COLUMN members_revision BIGINT NOT NULL DEFAULT 0`,
   ],
 ];
-
-const migrationsForSqlite = migrations.map((step) => step.map((statement) => statement.replace(concurrently, "")));
-
-/** The indexes, by name, that PostgreSQL builds after the steps, because a step would stop all writers of the table. */
-export const concurrentIndexes: ReadonlyMap<string, string> = new Map(
-  migrations.flat().flatMap((statement) => {
-    const name = concurrently.exec(statement)?.[1];
-    return name === undefined ? [] : [[name, statement]];
-  }),
-);

@@ -47,7 +47,7 @@ async function build(db: SQL, log: Log): Promise<void> {
   const [lock]: { held: boolean }[] = await db`SELECT pg_try_advisory_lock(${indexesLock}) AS held`;
   if (!lock?.held) return;
   await db.unsafe("SET statement_timeout = 0");
-  for (const [name, statement] of concurrentIndexes) {
+  for (const [name, statement] of concurrentIndexes()) {
     const [found]: { valid: boolean }[] = await db`
       SELECT indisvalid AS valid FROM pg_index WHERE indexrelid = to_regclass(${name})`;
     if (found?.valid) continue;

@@ -45,7 +45,7 @@ export async function bringUpToDate(tx: SQL, dialect: Dialect, last = knownSteps
   }
   // A new database has no rows for which anybody would wait.
   if (dialect === "sqlite" || applied.length > 0 || last < knownSteps) return;
-  for (const statement of concurrentIndexes.values()) await tx.unsafe(statement.replace("CONCURRENTLY ", ""));
+  for (const statement of concurrentIndexes().values()) await tx.unsafe(statement.replace("CONCURRENTLY ", ""));
 }
 
 /** `from`: the number of steps that the database has; `to`: the number that this Headrace knows. */
