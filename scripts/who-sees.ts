@@ -140,7 +140,6 @@ const ofPaths: readonly (readonly [SightName, RegExp])[] = [
   ["figures", /^\/v1\/(usage|requests|overview|refusals|statement|account$)/],
   ["members", /^\/v1\/(members|invitations|audit)\b/],
   ["webhooks", /^\/v1\/(webhooks|account\/end-users)\b/],
-  ["keys", /^\/v1\/account\/key-rotation$/],
   ["own", /^\/v1\/(session|sessions|passkeys|authorizations|limit-requests|tools\/connections|account\/)/],
   ["own", /^\/v1\/(me|person|people|password|profile)\b/],
   ["tools", /^\/(mcp|v1\/tools)\b/],

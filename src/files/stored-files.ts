@@ -161,10 +161,10 @@ export class NewFile {
 
   /** Completes the file. Resolves once it can be read. */
   async finish({ filename, purpose, keepSeconds }: FileEnd): Promise<StoredFile> {
-    const { files, bounds, clock } = this.#options;
+    const { files, bounds } = this.#options;
     await this.#writer.finish();
     this.#isWritten = true;
-    const expiresAt = clock.nowSeconds() + Math.min(keepSeconds ?? Number.POSITIVE_INFINITY, maxSeconds(bounds));
+    const expiresAt = this.#file.createdAt + Math.min(keepSeconds ?? Number.POSITIVE_INFINITY, maxSeconds(bounds));
     const file = { ...this.#file, filename, purpose, bytes: this.#bytes, expiresAt };
     if (!(await files.finish(file, bounds.accountBytes))) throw accountFull(bounds);
     return file;

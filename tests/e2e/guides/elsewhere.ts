@@ -28,10 +28,11 @@ export const elsewhere: Readonly<Record<string, string>> = {
   "docs/declared-state.md: export HEADRACE_API_KEY=": "asks at a terminal: declared-state.test.ts answers",
   "docs/keys.md: monthly_tokens: must be": shown,
   "docs/keys.md: headrace keys schedule": "acts for a person who has logged in: key-rotation.test.ts has the requests",
-  "docs/export.md: headrace/requests/": "is the name of an object: export.test.ts reads such objects",
+  "docs/export.md: requests/dt=": "is the name of an object: export.test.ts reads such objects",
   "docs/limits.md: This request needs": shown,
   "docs/limits.md: $ npx headrace limits request":
     "acts for a person who has logged in: limit-requests.test.ts has the requests",
+  "docs/limits.md: $ headrace limits requests": "decides the request of a person: limit-requests.test.ts has one",
   "docs/limits.md: headrace end-users": "needs a key with keys:manage: end-users.test.ts has one",
   "docs/limits.md: HEADRACE_DATABASE_URL=": scale,
   "docs/models.md: $ headrace list": needsGpu,
