@@ -1029,8 +1029,8 @@ const migrations: readonly (readonly string[])[] = [
   ],
   [
     // The requests of all accounts, for operators: those with an attempt log, and those that did not complete. Further
-    // columns are compared before a row is read. The expression keeps PostgreSQL, which compares pages and not rows,
-    // from `usage_records_by_time`.
+    // columns are compared before a row is read. The expression `at + 0` keeps PostgreSQL's planner, which weighs pages
+    // and not rows, from `usage_records_by_time`.
     `CREATE INDEX CONCURRENTLY usage_records_tried ON usage_records ((at + 0), environment) WHERE trail IS NOT NULL`,
     `CREATE INDEX CONCURRENTLY usage_records_unfinished ON usage_records ((at + 0), environment, outcome, upstream, model)
       WHERE outcome <> 'completed'`,

@@ -62,3 +62,27 @@ test("gives a new database all indexes at once", async () => {
   expect(rows.map(({ indexname }) => indexname)).toEqual(expect.arrayContaining(names));
   await db.close();
 });
+
+test("leaves a build to another process, and continues once that process is gone", async () => {
+  const fresh = await (await sharedPostgres()).emptyDatabase();
+  const db = await openPostgres(fresh);
+  await db`DROP INDEX usage_records_by_model`;
+  const other = new SQL(fresh, { max: 1 });
+  await other`SELECT pg_advisory_lock(${0x6865_6103})`;
+  const events: string[] = [];
+  const note = (event: string) => void events.push(event);
+  const sessions = async () => {
+    const [row]: { n: number }[] = await db`
+      SELECT sessions::int AS n FROM pg_stat_database WHERE datname = current_database()`;
+    return row?.n ?? 0;
+  };
+  const before = await sessions();
+  const building = buildIndexes(fresh, { info: note, warn: note, error: note }, 50);
+  await until(async () => (await sessions()) >= before + 3, "it has tried three times");
+  expect(events).toEqual([]);
+  await other.close();
+  await until(() => events.includes("index_built"), "it builds the index");
+  expect(events).toEqual(["index_build_started", "index_built"]);
+  building.close();
+  await db.close();
+});

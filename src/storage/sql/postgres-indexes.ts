@@ -8,48 +8,53 @@ import { databaseOf } from "./postgres-pool.ts";
 
 /** Number of the advisory lock of the process that builds. */
 const indexesLock = 0x6865_6103;
-/** Milliseconds until the next attempt after a fault, such as a database that is away. */
-const againMs = 60_000;
+/** Milliseconds until the next attempt: after a fault, or while another process builds, which may be killed. */
+const defaultAgainMs = 60_000;
 
 /**
- * Builds the missing indexes, one after the other. Until then queries that need them are slow. Never rejects; tries
- * again after a fault, until `close`.
+ * Builds the missing indexes, one after the other. Until then queries that need them are slow or fail. Tries again until
+ * all of them are there, or until `close`.
  */
-export function buildIndexes(url: string, log: Log): { close(): void } {
+export function buildIndexes(url: string, log: Log, againMs = defaultAgainMs): { close(): void } {
   let open: SQL | undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;
   let isClosed = false;
   const attempt = async () => {
-    open = new SQL(url, { max: 1, connectionTimeout: 5, database: databaseOf(url) });
-    try {
-      await build(open, log);
-    } catch (error) {
-      if (isClosed) return;
-      log.warn("indexes_not_built", { detail: postgresCode(error) ?? "unknown", again_in_s: againMs / 1000 });
-      timer = setTimeout(() => void attempt(), againMs);
-      timer.unref();
-    } finally {
-      await open.close({ timeout: 0 });
-    }
+    const db = new SQL(url, { max: 1, connectionTimeout: 5, database: databaseOf(url) });
+    open = db;
+    const isDone = await build(db, log).catch((error: unknown) => {
+      if (!isClosed) {
+        log.warn("indexes_not_built", { detail: postgresCode(error) ?? "unknown", again_in_s: againMs / 1000 });
+      }
+      return false;
+    });
+    // The connection may be gone already.
+    await db.close({ timeout: 0 }).catch(() => {});
+    if (isDone || isClosed) return;
+    timer = setTimeout(() => void attempt(), againMs);
+    timer.unref();
   };
   void attempt();
   return {
     close() {
       isClosed = true;
       clearTimeout(timer);
-      void open?.close({ timeout: 0 });
+      // The connection may be gone already.
+      void open?.close({ timeout: 0 }).catch(() => {});
     },
   };
 }
 
-async function build(db: SQL, log: Log): Promise<void> {
-  // The next process to start builds what a killed one left.
+/** Returns true once each index exists, and false if another process builds. */
+async function build(db: SQL, log: Log): Promise<boolean> {
+  const indexes = [...concurrentIndexes()];
+  const states = await Promise.all(indexes.map(([name]) => stateOf(db, name)));
+  if (states.every((state) => state?.valid)) return true;
   const [lock]: { held: boolean }[] = await db`SELECT pg_try_advisory_lock(${indexesLock}) AS held`;
-  if (!lock?.held) return;
+  if (!lock?.held) return false;
   await db.unsafe("SET statement_timeout = 0");
-  for (const [name, statement] of concurrentIndexes()) {
-    const [found]: { valid: boolean }[] = await db`
-      SELECT indisvalid AS valid FROM pg_index WHERE indexrelid = to_regclass(${name})`;
+  for (const [name, statement] of indexes) {
+    const found = await stateOf(db, name);
     if (found?.valid) continue;
     // The rest of a build that was interrupted: writes maintain it, but no query uses it.
     if (found) await db.unsafe(`DROP INDEX CONCURRENTLY ${name}`);
@@ -57,4 +62,11 @@ async function build(db: SQL, log: Log): Promise<void> {
     await db.unsafe(statement);
     log.info("index_built", { index: name });
   }
+  return true;
+}
+
+async function stateOf(db: SQL, name: string): Promise<{ valid: boolean } | undefined> {
+  const [found]: { valid: boolean }[] = await db`
+    SELECT indisvalid AS valid FROM pg_index WHERE indexrelid = to_regclass(${name})`;
+  return found;
 }
