@@ -54,3 +54,16 @@ test("accepts empty lines as keep-alives, and refuses a flood of them", () => {
   expect(taken.lines.push(Buffer.alloc(10_000, "\n"))).toBe(false);
   expect(taken.refusals).toEqual(["said too much without an answer, and was ended"]);
 });
+
+test("counts responses that answer no request as output of the process", () => {
+  const response = Buffer.from(`${JSON.stringify(message)}\n`);
+  const request = { jsonrpc: "2.0", id: "a", method: "tools/call" } as const;
+  const taken = new Taken(10_000);
+  for (let round = 0; round < 100; round++) {
+    taken.lines.sent(request);
+    expect(taken.lines.push(response)).toBe(true);
+  }
+  const pushed = Array.from({ length: 100 }, () => taken.lines.push(response));
+  expect(pushed.indexOf(false)).toBe(39);
+  expect(taken.refusals[0]).toBe("said too much without an answer, and was ended");
+});

@@ -22,13 +22,20 @@ export class MessageLines {
   readonly #taker: MessageTaker;
   /** The line that is not complete yet. */
   readonly #begun = new GatheredBytes();
-  /** Bytes of output since the last response. */
+  /** Bytes of output since the last response to a request. */
   #unasked = 0;
+  /** Number of requests to the process that have no response yet. */
+  #requests = 0;
 
   /** `maxBytes` is the maximum length of a line. */
   constructor(maxBytes: number, taker: MessageTaker) {
     this.#maxBytes = maxBytes;
     this.#taker = taker;
+  }
+
+  /** Records a message to the process. Responses that exceed its requests permit no further output. */
+  sent(message: JSONRPCMessage): void {
+    if ("method" in message && "id" in message) this.#requests++;
   }
 
   /** Reads more output. Returns false if no more is accepted. */
@@ -68,8 +75,10 @@ export class MessageLines {
       const what = "wrote what is no message of the protocol to its standard output, and was ended";
       return this.#refuse(what, "logs belong to standard error");
     }
-    if (!("method" in message)) this.#unasked = 0;
-    else if (!this.#said(Math.max(bytes.length, minCounted))) return false;
+    if (!("method" in message) && this.#requests > 0) {
+      this.#requests--;
+      this.#unasked = 0;
+    } else if (!this.#said(Math.max(bytes.length, minCounted))) return false;
     this.#taker.take(message);
     return true;
   }

@@ -90,6 +90,7 @@ export class NodeProcessTransport implements Line, Transport {
 
   async send(message: JSONRPCMessage): Promise<void> {
     if (this.#isClosed) throw this.#failed("is not there", "closed");
+    this.#lines?.sent(message);
     const { status, body } = await this.#ask("POST", serializeMessage(message), { [sessionField]: this.#process });
     await readAll(body, maxNoteBytes, this.#leaving, () => {});
     if (status !== 202) throw this.#failed("is not there any more", `status ${status}`);

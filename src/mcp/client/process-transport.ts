@@ -43,6 +43,7 @@ export class ProcessTransport implements Line, Transport {
    */
   readonly stderr = null;
   readonly #options: ProcessTransportOptions;
+  readonly #lines: MessageLines;
   #home = "";
   #process: GuardedProcess | undefined;
   #fault: GatewayError | undefined;
@@ -55,6 +56,12 @@ export class ProcessTransport implements Line, Transport {
 
   constructor(options: ProcessTransportOptions) {
     this.#options = options;
+    this.#lines = new MessageLines(options.maxLineBytes, {
+      take: (message) => {
+        if (!this.#isClosed) this.onmessage?.(message);
+      },
+      refuse: (what, detail) => this.#failed(what, detail),
+    });
   }
 
   get transport(): Transport {
@@ -107,6 +114,7 @@ export class ProcessTransport implements Line, Transport {
       throw this.#failed("does not read what it is sent", `${this.#unread} bytes were not read`);
     }
     this.#unread += length;
+    this.#lines.sent(message);
     bufferedBytes.bounded.take("unsent", length);
     try {
       await this.#process.write(text);
@@ -135,12 +143,7 @@ export class ProcessTransport implements Line, Transport {
   }
 
   async #read(stdout: ReadableStream<Uint8Array>): Promise<void> {
-    const lines = new MessageLines(this.#options.maxLineBytes, {
-      take: (message) => {
-        if (!this.#isClosed) this.onmessage?.(message);
-      },
-      refuse: (what, detail) => this.#failed(what, detail),
-    });
+    const lines = this.#lines;
     try {
       for await (const bytes of stdout) {
         if (!lines.push(bytes) || this.#isClosed) break;
