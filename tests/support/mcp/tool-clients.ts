@@ -337,7 +337,11 @@ async function addToClaude({ home, url }: ClientPlace, more: readonly string[] =
   if (added.code !== 0) throw new Error(`Claude Code ended with ${added.code}: ${added.stderr}`);
 }
 
-const quiet = { CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1", ENABLE_TOOL_SEARCH: "false" };
+/** Without `MCP_CONNECTION_NONBLOCKING`, Claude Code may begin on a busy machine before the MCP server is connected. */
+const quiet = {
+  ...{ CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1", ENABLE_TOOL_SEARCH: "false" },
+  MCP_CONNECTION_NONBLOCKING: "0",
+};
 
 async function asClaude({ home, model }: ClientPlace, call: Call | undefined): Promise<Ended> {
   model.upstream.work({ steps: call === undefined ? [] : [call], end: "That was all." });
