@@ -108,6 +108,47 @@ describe("a stream", () => {
     expect(reply.ended).toEqual({ reason: "calls" });
   });
 
+  test("reads each item once if the events have ids and no indices", () => {
+    const [first, second] = [
+      { type: "function_call", call_id: "fc_a", name: "look" },
+      { type: "function_call", call_id: "fc_b", name: "look" },
+    ];
+    const thought = { id: "rs_1", type: "reasoning", summary: [], content: [{ type: "reasoning_text", text: "Why?" }] };
+    const items = [
+      thought,
+      message(said("Hi there!")),
+      { ...first, arguments: '{"a":1}' },
+      { ...second, arguments: '{"a":2}' },
+    ];
+    const begins = (item: Json) => ({ type: "response.output_item.added", item });
+    const piece = (kind: string, item_id: string, text: string) => ({
+      type: `response.${kind}.delta`,
+      item_id,
+      delta: text,
+    });
+    const reply = readEvents([
+      begins({ ...thought, content: [] }),
+      piece("reasoning_text", "rs_1", "Why?"),
+      begins({ ...message(), status: "in_progress" }),
+      { type: "response.content_part.added", item_id: "msg_1", part: said("") },
+      piece("output_text", "msg_1", "Hi "),
+      piece("output_text", "msg_1", "there!"),
+      begins({ ...first, arguments: "" }),
+      piece("function_call_arguments", "fc_a", '{"a":1}'),
+      begins({ ...second, arguments: "" }),
+      piece("function_call_arguments", "fc_b", '{"a":2}'),
+      { type: "response.output_text.done", item_id: "msg_1", text: "Hi there!" },
+      ...items.map((item) => ({ type: "response.output_item.done", item })),
+      ended({ output: items }),
+    ]);
+    expect(reply.parts).toMatchObject([
+      { type: "reasoning", text: "Why?" },
+      { type: "text", text: "Hi there!" },
+      { type: "call", callId: "fc_a", input: '{"a":1}' },
+      { type: "call", callId: "fc_b", input: '{"a":2}' },
+    ]);
+  });
+
   test("reads each part as a text, and each part of reasoning as a paragraph", () => {
     const part = (output_index: number, content_index: number, type: string) => ({
       type: "response.content_part.added",

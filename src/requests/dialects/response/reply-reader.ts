@@ -39,7 +39,7 @@ export class ResponseReader implements ReplyReader {
     this.#sink ??= new ClientCalls(to, this.#names);
     const sink = this.#sink;
     const { type, delta, item } = data;
-    const index = indexOf(data);
+    const index = this.#indexOf(data);
     if (type === "error") throw this.#fault(data);
     // Events after the end are ignored.
     if (this.isOver) return;
@@ -48,11 +48,11 @@ export class ResponseReader implements ReplyReader {
       if (type === "response.function_call_arguments.delta" && !this.#begun.has(index)) return;
       if (delta !== "") this.#withText.add(index);
       this.#withTextAtEnd.delete(index);
-      this.#delta(String(type), delta, data, sink);
+      this.#delta(String(type), delta, index, data, sink);
     } else if (type === "response.output_item.added" && isObject(item)) this.#added(item, index, sink);
     else if (type === "response.output_item.done" && isObject(item)) this.#done(item, index, sink);
     else if (type === "response.content_part.added") this.#partAdded(data, sink);
-    else if (typeof type === "string" && type in wholeTexts) this.#sendAtEnd(type, data, sink);
+    else if (typeof type === "string" && type in wholeTexts) this.#sendAtEnd(type, index, data, sink);
     else if (type === "response.reasoning_summary_part.added" && isLater(data["summary_index"])) {
       sink.reasoning(parting, true);
     } else if (type === "response.completed" || type === "response.incomplete" || type === "response.failed") {
@@ -85,7 +85,7 @@ export class ResponseReader implements ReplyReader {
     const areIndexesTrue = !areMore && this.#begun.size === this.#itemCount;
     const hasBareText = this.#itemCount === 0 && this.#withText.size > 0;
     for (const [position, item] of items.entries()) {
-      const index = this.#indexOf(item) ?? (areIndexesTrue ? position : undefined);
+      const index = this.#begunIndex(idOf(item)) ?? (areIndexesTrue ? position : undefined);
       if (index !== undefined && this.#begun.has(index)) {
         if (!this.#over.has(index)) this.#done(item, index, sink);
       } else if (areMore && !this.#begun.has(position) && (!hasBareText || isCall(item))) {
@@ -94,23 +94,33 @@ export class ResponseReader implements ReplyReader {
     }
   }
 
-  #indexOf(item: Json): number | undefined {
-    const id = idOf(item);
+  /**
+   * Returns the index of an event's item. If the event has no index, as with llama-server, the item is found by its id;
+   * otherwise, an item that begins is a new one, and any other event belongs to the last item.
+   */
+  #indexOf({ type, item, item_id: itemId, output_index: index }: Json): number {
+    const reported = numberOf(index);
+    if (reported !== undefined) return reported;
+    const known = this.#begunIndex(isObject(item) ? idOf(item) : itemId);
+    if (known !== undefined) return known;
+    return type === "response.output_item.added" ? this.#itemCount : Math.max(0, this.#itemCount - 1);
+  }
+
+  #begunIndex(id: unknown): number | undefined {
     if (id === undefined) return undefined;
     for (const [index, known] of this.#begun) if (known === id) return index;
     return undefined;
   }
 
   /** Reads a text or arguments that arrived without deltas, from the event with the whole text or arguments. */
-  #sendAtEnd(type: string, data: Json, sink: ReplySink): void {
-    const index = indexOf(data);
+  #sendAtEnd(type: string, index: number, data: Json, sink: ReplySink): void {
     const [delta, member] = wholeTexts[type] ?? [];
     const text = member && textOf(data[member]);
     if (!delta || !text || (this.#withText.has(index) && !this.#withTextAtEnd.has(index))) return;
     if (member === "arguments" && !this.#begun.has(index)) return;
     this.#withText.add(index);
     this.#withTextAtEnd.add(index);
-    this.#delta(delta, text, data, sink);
+    this.#delta(delta, text, index, data, sink);
   }
 
   /** Begins a new text for each part of a message, and a new paragraph for each part of reasoning. */
@@ -120,8 +130,7 @@ export class ResponseReader implements ReplyReader {
     else sink.block();
   }
 
-  #delta(type: string, delta: string, data: Json, sink: ReplySink): void {
-    const index = indexOf(data);
+  #delta(type: string, delta: string, index: number, data: Json, sink: ReplySink): void {
     switch (type) {
       case "response.output_text.delta": {
         const { logprobs } = data;
@@ -240,10 +249,6 @@ const wholeTexts: Readonly<Record<string, readonly [delta: string, member: strin
   "response.refusal.done": ["response.refusal.delta", "refusal"],
   "response.function_call_arguments.done": ["response.function_call_arguments.delta", "arguments"],
 };
-
-function indexOf({ output_index: index }: Json): number {
-  return numberOf(index) ?? 0;
-}
 
 function idOf(item: Json): unknown {
   return item["call_id"] ?? item["id"];
