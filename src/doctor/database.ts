@@ -10,6 +10,7 @@ import { timeDatabase } from "../storage/sql/database-clock.ts";
 import { requireSupported } from "../storage/sql/open-postgres.ts";
 import { writeRefusal } from "../storage/sql/open-to-read.ts";
 import { type PostgresFacts, postgresFacts } from "../storage/sql/postgres-facts.ts";
+import { missingIndexes } from "../storage/sql/postgres-indexes.ts";
 import { connectionsOfProcess } from "../storage/sql/postgres-pool.ts";
 import { quickCheck } from "../storage/sql/quick-check.ts";
 import { schemaState } from "../storage/sql/schema.ts";
@@ -214,7 +215,19 @@ async function postgres({ database, server }: Subject, url: string): Promise<Fin
     roundTripMs < slowRoundTripMs
       ? ok("PostgreSQL", found)
       : warning("PostgreSQL", found, "Put it nearer: each new key and each change waits for several of these.");
-  return [head, encryption(facts, url), rights(facts), connections(facts, server !== undefined)];
+  return [head, encryption(facts, url), rights(facts), connections(facts, server !== undefined), await indexes(db)];
+}
+
+/** Reports indexes that a server still has to build. An older schema, which the next start updates, has none of them. */
+async function indexes(db: Database): Promise<Finding | undefined> {
+  const { version, known } = await schemaState(db, "postgres");
+  const missing = version < known ? [] : await missingIndexes(db);
+  if (missing.length === 0) return undefined;
+  return warning(
+    "PostgreSQL indexes",
+    `not built yet: ${missing.join(", ")}; lists of requests of all accounts may fail with 503`,
+    "A running server builds them and logs index_built for each. If it logs indexes_not_built, the detail is the error code of PostgreSQL.",
+  );
 }
 
 function encryption({ tls }: PostgresFacts, url: string): Finding | undefined {

@@ -1,4 +1,5 @@
 // `headrace doctor`: a healthy installation passes, and each thing that is broken is named with its remedy.
+
 import { Database as Sqlite } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -6,6 +7,7 @@ import { createServer } from "node:http";
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { SQL } from "bun";
 import { lockDataDirectory } from "../../src/storage/files/data-directory-lock.ts";
 import { runCommand } from "../fixtures/command-line.ts";
 import { freshDatabase, sharedPostgres } from "../support/postgres.ts";
@@ -682,6 +684,19 @@ const broken: Broken[] = [
       url.password = "wrong-canary-1";
       return [await usedPlace(), { env: { HEADRACE_DATABASE_URL: url.href, HEADRACE_SECRET: "cd".repeat(32) } }];
     },
+  },
+  {
+    what: "an index of PostgreSQL that no server has built",
+    name: "PostgreSQL indexes",
+    status: "warning",
+    make: async () => {
+      const url = await freshDatabase();
+      await using db = new SQL(url, { max: 1 });
+      await db`DROP INDEX usage_records_tried`;
+      return [makePlace(), { env: { HEADRACE_DATABASE_URL: url, HEADRACE_SECRET: "cd".repeat(32) } }];
+    },
+    found: /^not built yet: usage_records_tried; /,
+    remedy: /indexes_not_built/,
   },
   {
     what: "a Redis that refuses the password",

@@ -2,6 +2,7 @@
 
 import { SQL } from "bun";
 import type { Log } from "../../base/log.ts";
+import type { Database } from "./database.ts";
 import { concurrentIndexes } from "./migrations.ts";
 import { postgresCode } from "./postgres-errors.ts";
 import { databaseOf } from "./postgres-pool.ts";
@@ -63,6 +64,15 @@ async function build(db: SQL, log: Log): Promise<boolean> {
     log.info("index_built", { index: name });
   }
   return true;
+}
+
+/** Returns the names of the indexes that are not built, or whose build is not complete. */
+export async function missingIndexes(db: Database): Promise<string[]> {
+  const names = [...concurrentIndexes().keys()];
+  const built: { name: string }[] = await db`
+    SELECT relname AS name FROM pg_class JOIN pg_index ON indexrelid = pg_class.oid
+    WHERE indisvalid AND relnamespace = to_regnamespace(current_schema())`;
+  return names.filter((name) => !built.some((index) => index.name === name));
 }
 
 async function stateOf(db: SQL, name: string): Promise<{ valid: boolean } | undefined> {
