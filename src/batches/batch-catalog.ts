@@ -11,7 +11,10 @@ export class BatchCatalog implements CatalogPart {
   #priced = new WeakMap<Model, Model>();
   #pricedBy = 1;
 
-  /** `factor` is called each time, because a reload may change it. */
+  /**
+   * `factor` returns the price factor of batches. Each price calculation calls `factor`, because a reload of the
+   * configuration may change the factor.
+   */
   constructor(catalog: CatalogPart, factor: () => number) {
     this.#catalog = catalog;
     this.#factor = factor;

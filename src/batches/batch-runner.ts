@@ -28,7 +28,7 @@ export interface BatchSettings {
   priceFactor: number;
 }
 
-/** Intervals of the work. Tests use shorter ones. */
+/** Time settings of the runner. Tests use shorter times. */
 export interface BatchTimes {
   /** Interval of the poll for new batches and for batches of crashed processes. */
   pollMs?: number;
@@ -47,7 +47,7 @@ export interface BatchRunnerOptions {
   /** Resolves when the charges are in the database. Rejects if they cannot be written. */
   flush(): Promise<void>;
   inference: InferenceDeps;
-  /** Called each time, because a reload may change the settings. */
+  /** Returns the current settings. A reload of the configuration may change them, so no result is kept. */
   settings(): BatchSettings;
   requestLimits(): RequestLimits;
   /** True if no other process works on the same batches. Claims found at the start then belong to a crashed process. */
@@ -65,18 +65,24 @@ const maxOpen = 1_000;
 /** Attempts after which an upstream's error becomes the result of the line. */
 const maxAttempts = 8;
 const maxWaitSeconds = 60;
-/** Seconds until a line is repeated whose own quota is used up, or is reserved by other lines. */
+/**
+ * Seconds until the retry of a line that exceeds a quota of its own tag: if the quota is used up, and if other lines
+ * have reserved the rest.
+ */
 const [spentQuotaSeconds, reservedQuotaSeconds] = [300, 10];
 /** Time that a closing server waits for lines in progress. */
 const closeMs = 3_000;
 /** Pause before the result of a line is written again after the database refused it. */
 const writeAgainMs = 1_000;
-/** Delay before a failed validation or finalization is repeated. */
+/** Delay before the runner repeats a failed validation or finalization of a batch. */
 const stepAgainSeconds = 5;
 const chargedAtOnce = 200;
 const forgottenAtOnce = 200;
 
-/** Codes of temporary errors. After one, a line is repeated without a maximum of attempts until its batch ends. */
+/**
+ * Error codes of temporary errors. After such an error, a line is retried without a maximum of attempts until its batch
+ * ends.
+ */
 const passing = new Set(["rate_limit_exceeded", "service_unavailable"]);
 const ofServers = new Set(["upstream_error", "upstream_timeout", "internal_error"]);
 
@@ -107,14 +113,14 @@ export class BatchRunner {
   readonly #timers: ReturnType<typeof setInterval>[];
   readonly #running = new Map<string, Running>();
   /**
-   * Batches with open lines, as of the last poll. `#empty` has those that turned out to have no line to claim; the next
-   * poll tries them again.
+   * Batches with open lines, as of the last poll. If a claim finds no line of a batch, the batch is in `#empty` until
+   * the next poll.
    */
   #open: readonly Batch[] = [];
   readonly #empty = new Set<string>();
   /**
-   * The pausing batches, and models of batches, and when their pause ends, in monotonic milliseconds. A limit or a lack
-   * of slots causes a pause.
+   * The end of each pause, in monotonic milliseconds. The key names the paused batch, or a model within a batch. A
+   * limit or a lack of slots causes a pause.
    */
   readonly #resting = new Map<string, number>();
   /** Lines that were charged but are not yet marked as paid in the database. */
@@ -162,7 +168,8 @@ export class BatchRunner {
     const ended = async () => {
       await Promise.all([this.#polling, this.#stepping, this.#filling]);
       while (this.#running.size > 0) await Bun.sleep(5);
-      // If the mark fails, the next process charges the line again. Charging a line twice has no effect.
+      // If lines cannot be marked as paid here, the next process charges them again. Charging a line twice has no
+      // effect.
       await this.#reportPaid().catch(() => {});
     };
     await Promise.race([ended(), Bun.sleep(closeMs)]);
@@ -312,7 +319,10 @@ export class BatchRunner {
     }
   }
 
-  /** Returns the next batch: the batch with the fewest running lines, of the account with the fewest. */
+  /**
+   * Returns the next batch to claim lines of. Prefers the account with the fewest running lines, then the batch with
+   * the fewest.
+   */
   #next(): { batch: Batch; models: string[]; slots: number } | undefined {
     const underWay = new Map<string, number>();
     for (const { batch } of this.#running.values()) {
@@ -368,7 +378,7 @@ export class BatchRunner {
     try {
       await this.#answerLine(batch, line, running);
     } catch (error) {
-      // The lease of the line expires, and another process claims it.
+      // The line needs no cleanup: its lease expires, and another process claims the line.
       log.error("batch_line_failed", { batch: batch.id, line: line.line, detail: detailOf(error) });
     } finally {
       this.#running.delete(name);
@@ -465,8 +475,8 @@ export class BatchRunner {
 }
 
 /**
- * Returns what pauses after the error of a line, because its other lines would mostly fail for the same reason: the
- * batch, or the model in it. Undefined if only lines with the same tag would, such as those of one end user.
+ * Returns what to pause after a line's error: the batch, or one model within the batch. Other lines there would mostly
+ * fail for the same reason. Undefined if only lines with the same tag would fail, such as the lines of one end user.
  */
 function pausedBy({ quota }: GatewayError, batch: Batch, model: string): string | undefined {
   if (quota && quota.tag !== null) return undefined;

@@ -99,7 +99,7 @@ export interface CommandFields<Options, Arguments extends readonly ArgumentEntry
   examples?: readonly string[];
   /** Paragraphs under the examples. A function returns a paragraph that depends on the machine. */
   help?: readonly (string | ((context: CliContext) => string))[];
-  /** True if the command keeps running after the reader of its output has gone, as a server does. */
+  /** True if the command keeps running after its output pipe is closed, as a server does. */
   keepsRunning?: boolean;
   /** The subcommands. */
   commands?: readonly CommandEntry[];
@@ -137,8 +137,8 @@ export function refuseNoChange(body: Readonly<Record<string, unknown>>, such: st
 export type Column<Row> = readonly [name: string, cell: (row: Row) => string];
 
 /**
- * Prints one line per row. `figures` names the right-aligned columns. `dispensable` names the columns that are left out
- * on a narrow terminal, first those that are named first.
+ * Prints one line per row. `figures` names the right-aligned columns. On a narrow terminal, the columns in
+ * `dispensable` are left out, in the order of the list.
  */
 export function printRows<Row>(
   { out, print }: Terminal,
@@ -169,7 +169,7 @@ export function register(parent: Command, context: CliContext, entry: CommandEnt
   ];
   if (paragraphs.length > 0) made.addHelpText("after", `\n${paragraphs.join("\n\n")}`);
   for (const below of entry.commands ?? []) register(made, context, below);
-  // A default command gets the words that name no other command, and refuses them itself.
+  // Words that name no subcommand go to the default command, whose action refuses them.
   if (entry.isDefault && parent.parent) made.allowExcessArguments();
   if (entry.run) made.action(() => run(made, context, entry));
 }

@@ -76,7 +76,7 @@ export function commandsMeant(args: readonly string[]): string[] {
   const [word = "serve"] = args;
   // Help and completion need all commands.
   if (word !== "completion" && commands.has(word)) return [word];
-  // Options without a command are for `serve`. After `--`, a command's name may follow.
+  // If options come first without a command, they are options of `serve`. After `--`, a command's name may follow.
   const plainOptions = word.startsWith("-") && !args.some((arg) => ["--", "-h", "--help"].includes(arg));
   return plainOptions ? ["serve"] : [...commands.keys()];
 }

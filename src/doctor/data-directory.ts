@@ -87,7 +87,10 @@ function ownFiles(dataDir: string): OwnFile[] {
   });
 }
 
-/** Measures writing as the ledger does it: a request is answered only after its usage is on disk. */
+/**
+ * Measures how long a write and sync takes. The ledger waits for one too: a request is answered only after its usage is
+ * on disk.
+ */
 async function writing(dataDir: string): Promise<Finding> {
   const file = join(dataDir, `.doctor-${process.pid}`);
   let syncMs: number;
@@ -178,7 +181,7 @@ function userName(uid: number): string {
       .find(([, , id]) => id === String(uid))?.[0];
     if (name) return name;
   } catch {
-    // The number is enough.
+    // If the file cannot be read, the user's number is shown instead of a name.
   }
   return uid === 0 ? "root" : `user ${uid}`;
 }

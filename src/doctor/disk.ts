@@ -34,14 +34,20 @@ async function disk(dataDir: string): Promise<Findings> {
   ];
 }
 
-/** Names the folders that a full data directory may lose, by how they begin, and the way to delete each. The spool and the secret never may. */
+/**
+ * Folders that an operator may delete to free space, by the start of their names, and how to delete each. The spool and
+ * the secret must never be deleted.
+ */
 const removable = [
   ["models", "`headrace list` and `headrace rm` delete pulled models"],
   ["backups", "delete the older copies"],
   ["replaced-", "after `headrace spool drain`, delete what a restore moved aside"],
 ] as const;
 
-/** Names what takes space in the data directory and may go. Undefined if there is nothing. */
+/**
+ * Returns a text that names the folders that may be deleted, their sizes and how to delete them. Undefined if there is
+ * none.
+ */
 export async function removableText(dataDir: string): Promise<string | undefined> {
   const names = await readdir(dataDir).catch(() => []);
   const parts = await Promise.all(

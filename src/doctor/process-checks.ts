@@ -16,7 +16,7 @@ import type { Subject } from "./subject.ts";
 const descriptorsOfOurOwn = 200;
 const fewDescriptors = 4_096;
 const minMemoryBytes = 512 * 2 ** 20;
-/** A limit, or the machine's memory, counts as full above this used share. */
+/** The share of a limit that may be used before the limit counts as full. The same applies to the machine's memory. */
 const fullPart = 0.9;
 
 export function processChecks({ server, env }: Subject): Check[] {

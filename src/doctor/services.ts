@@ -59,7 +59,9 @@ function reasonIn(error: unknown, prefix: string): string {
 const receivers: Readonly<Record<string, string>> = { otlp: "collector", s3: "object store" };
 /** Seconds of lag from which an export needs attention. */
 const maxLagSeconds = 600;
-/** Seconds after which a process that exports would have renewed its lease. */
+/**
+ * Seconds since the last lease renewal of an exporting process. After this time, no process exports to the receiver.
+ */
 const unusedSeconds = 120;
 
 export function exportChecks({ database, server }: Pick<Subject, "database" | "server">): Check[] {

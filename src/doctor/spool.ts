@@ -8,8 +8,8 @@ import type { Subject } from "./subject.ts";
 
 const readMs = 2_000;
 /**
- * A file that stays in the spool of a running server for longer than any request takes: the database does not accept
- * its content.
+ * If a spool file of a running server is older than this, the database does not accept its content: no request takes so
+ * long.
  */
 const oldMs = 15 * 60_000;
 const largeBytes = 512 * 2 ** 20;

@@ -179,8 +179,9 @@ function secretsIn(dataDir: string | undefined): KeyRing | undefined {
 }
 
 /**
- * Returns the URL at which this machine reaches the server. If the server listens on all addresses, that is loopback.
- * If the configured port is 0, only credentials.json can have the port; undefined if it has the public URL instead.
+ * Returns the URL at which this machine reaches the server. For a server that listens on all addresses, this is a
+ * loopback address. If the configured port is 0, the port comes from `baseUrl` in credentials.json; undefined if that
+ * is the public URL.
  */
 function localUrlOf(config: Config | undefined, baseUrl: string | undefined): string | undefined {
   const stored = baseUrl?.replace(/\/v1$/, "");

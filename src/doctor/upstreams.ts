@@ -82,8 +82,8 @@ export function upstreamProbes({ config }: Pick<Subject, "config">): UpstreamPro
 }
 
 /**
- * Returns probes of the servers that operators added over the API. If the file has a server of the same name, the
- * file's is used.
+ * Returns probes of the model servers that operators added over the API. A model server in the configuration file takes
+ * precedence over a stored one of the same name.
  */
 export async function storedProbes(subject: Subject): Promise<UpstreamProbes> {
   const db = await subject.database().catch(() => undefined);

@@ -35,8 +35,8 @@ export class EgressRefused extends Error {
 const resolvePatienceMs = 5_000;
 
 /**
- * Returns the addresses of the URL's host, all checked. Connect to these; do not resolve the name again. Throws
- * EgressRefused if any address is not public, because the owner of the name could choose among them.
+ * Returns the checked addresses of the URL's host. Connect to one of them and do not resolve the name again. Throws
+ * EgressRefused if any address is not public, because the DNS name's owner could choose which one is used.
  */
 export async function addressesOf(url: URL, rules: EgressRules, resolve: Resolve): Promise<string[]> {
   const { allowLoopback, named = [], networks } = rules;

@@ -24,7 +24,10 @@ export const accountPath = (id: string) => `/admin/accounts/${encodeURIComponent
 type What = "account" | "organization";
 type Found<Id> = (connection: Connection, which: string, signal: AbortSignal) => Promise<Id>;
 
-/** Returns a function that finds the id of a name. An argument that begins as an id does is not looked up. */
+/**
+ * Returns a function that finds the id for a name. If the argument begins with `prefix`, it is an id already and is
+ * returned unchanged.
+ */
 export function findIdOfName(
   path: string,
   shape: z.ZodType<{ id: string; name: string }>,
@@ -42,7 +45,7 @@ export function findIdOfName(
   };
 }
 
-/** Returns a function that rejects if there is no such name. */
+/** Wraps `find`: the returned function rejects with a CliError if nothing has the given name. */
 export function idOfName(find: Found<string | undefined>, what: What): Found<string> {
   return async (connection, which, signal) => {
     const id = await find(connection, which, signal);

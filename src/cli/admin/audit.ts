@@ -88,7 +88,10 @@ or with --account the name of a key of this account.`,
 
 const isId = /^[a-z]+_[0-9a-f]{8}-/;
 
-/** Returns the id that `target` is or names; undefined if it names neither an account nor a key of the account. */
+/**
+ * Returns `target` if it is an id, or else the id of the account or key with this name. Undefined if neither the
+ * accounts nor the account's keys have this name.
+ */
 async function findTarget(
   connection: Connection,
   target: string,
@@ -148,7 +151,10 @@ function printEvent(
 
 const change = z.strictObject({ before: z.unknown().optional(), after: z.unknown() });
 
-/** A created thing has no value before. */
+/**
+ * Returns an array with the value, or an empty array if there is none: an event that creates something has no earlier
+ * value.
+ */
 const given = (value: unknown) => (value === undefined ? [] : [value]);
 
 function valueText(value: unknown): string {

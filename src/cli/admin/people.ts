@@ -207,7 +207,7 @@ export async function findPerson(connection: Connection, wanted: string, signal:
     });
     return understood(personShape, one, connection, "person");
   }
-  // The API refuses texts that are too short for an address.
+  // Text without `@` is no address, and the API refuses a search for very short text.
   if (!wanted.includes("@")) throw unknown;
   const path = `/admin/people?email=${encodeURIComponent(wanted.trim())}`;
   const [found] = await requestWholeList(connection, path, "list of people", signal);

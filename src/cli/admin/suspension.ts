@@ -1,4 +1,4 @@
-// The commands `suspend` and `resume` of keys, people and apps: they block at once, and what is blocked comes back.
+// The commands `suspend` and `resume` for keys, people and apps. A suspension blocks at once, and `resume` ends it.
 import { z } from "zod";
 import type { CommandEntry } from "../command.ts";
 import { type ServerCall, serverCommand } from "../login/server-command.ts";
@@ -15,11 +15,11 @@ interface SuspensionFields<Name extends string, Options extends Readonly<Record<
   argument: readonly [name: Name, description: string];
   options?: Options;
   example: string;
-  /** The effect of a suspension, after "Refuse". */
+  /** The object of the help sentence "Refuse … within a second": what a suspension blocks. */
   refuses: string;
   /** The sentence of the help that says which key the commands need. */
   needs: string;
-  /** Returns the API's path of the thing, and its name for people. */
+  /** Returns the API path of the key, person or app, and its name to print. */
   find(
     call: ServerCall<{ [Each in keyof Options]?: string }>,
     which: string,

@@ -117,7 +117,7 @@ const setCommand = serverCommand({
     const known = tiers
       .map((raw) => understood(tier, raw, connection, "list of tiers"))
       .find((one) => one.name === name);
-    // A request replaces the whole tier, so it has the limits that stay, too.
+    // The PUT request replaces the whole tier, so the body also repeats the unchanged limits.
     const { quotas, environments: applied, priority } = known ?? {};
     const before = { ...byWire(amounts, ({ wire }) => known?.[wire] ?? null), quotas, environments: applied, priority };
     const body = { ...before, ...changes };

@@ -37,7 +37,7 @@ function stateOf({ state, health, attempts }: UpstreamWire): string {
   return state === "ok" && health !== "ok" ? "resting after failures" : stateTexts[state];
 }
 
-/** Returns the last failure in the words of the server; undefined if nothing fails. */
+/** Returns the last failure, as the gateway's API describes it. Undefined if nothing fails. */
 function faultOf({ error, attempts }: UpstreamWire): string | undefined {
   return attempts?.failing || (attempts?.failing_models.length ?? 0) > 0 ? attempts?.summary : (error ?? undefined);
 }

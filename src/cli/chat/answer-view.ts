@@ -4,7 +4,10 @@ import { formatCount } from "../terminal/figures.ts";
 import { printableText, type Terminal } from "../terminal/terminal.ts";
 import type { Answer, AnswerObserver } from "./chat-request.ts";
 
-/** Minimum milliseconds after the first text for a meaningful speed. An answer that came all at once has none. */
+/**
+ * Minimum milliseconds between the first text and the end. Below this time, for example if the answer came all at once,
+ * no speed is shown.
+ */
 const minMeasuredMs = 10;
 
 export class AnswerView implements AnswerObserver {

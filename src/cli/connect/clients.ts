@@ -29,7 +29,7 @@ export interface ClientFile<To = Target> {
   format: "toml" | "json";
   /** The folder below the user's home, unless the variable names another folder. */
   folder: readonly string[];
-  /** A variable that names another folder, or the parent to which the following names are appended. */
+  /** The environment variable that overrides the folder. If names follow, they are appended to the variable's value. */
   otherFolder: readonly [variable: string, ...below: string[]] | undefined;
   /** Possible file names. The first name that exists is used, or else the first name. */
   names: readonly [string, ...string[]];

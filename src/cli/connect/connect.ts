@@ -141,7 +141,7 @@ function configFileOf({ context, options }: ConnectCall, { id, file, tools }: Cl
   if (!options.tools) return file && main ? { path: main, format: file.format, record: id, command } : undefined;
   if (!tools) return undefined;
   const path = pathOf(tools.file, context.env);
-  // If MCP servers have a file of their own, it has its own record, because each file is restored as a whole.
+  // A separate file for MCP servers gets a separate record, because each file is restored as a whole.
   const record = path === main ? id : `${id}-tools`;
   return { path, format: tools.file.format, record, command: `${command} --tools` };
 }

@@ -131,7 +131,7 @@ function putAt(table: Record<string, unknown>, path: readonly string[], value: u
   putAt(next, rest, value);
 }
 
-/** Returns the table without empty tables. Some formats write these down and others do not. */
+/** Returns the table without empty tables, because some formats write empty tables and others leave them out. */
 function filled(table: Record<string, unknown>): Record<string, unknown> {
   const entries = Object.entries(table).map(([name, value]) => [name, isTable(value) ? filled(value) : value] as const);
   return Object.fromEntries(entries.filter(([, value]) => !isTable(value) || Object.keys(value).length > 0));

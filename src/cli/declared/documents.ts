@@ -107,7 +107,10 @@ export async function located<Result>(documents: readonly ReadDocument[], reques
   }
 }
 
-/** Returns the place of the value, or of its key: an unknown member may have a value of several lines. */
+/**
+ * Returns the line of a value. For a named member, this is the line of its key, because the value may span several
+ * lines.
+ */
 function locationOf(yaml: YamlFile, path: (string | number)[]): SourceLocation {
   const last = path.at(-1);
   return typeof last === "string" ? yaml.locateKey(path.slice(0, -1), last) : yaml.locate(path);

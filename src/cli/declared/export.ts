@@ -68,7 +68,7 @@ function written({ kind, name, spec, secrets }: Document, variables: Set<string>
   return { kind, name: literal(name), spec: whole };
 }
 
-/** Returns the value with texts that `headrace apply` reads as they are, although they contain `${`. */
+/** Escapes every `${` in the value's texts, so that `headrace apply` does not read them as variables. */
 function literal(value: unknown): unknown {
   if (typeof value === "string") return value.replaceAll("${", () => "$${");
   if (Array.isArray(value)) return value.map(literal);

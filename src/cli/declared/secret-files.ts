@@ -1,4 +1,4 @@
-// The files to which `headrace apply` writes the secrets of new API keys and webhooks, each once.
+// Writes the secret of each new API key and webhook to a file of its own, for `headrace apply`.
 import { existsSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -29,7 +29,7 @@ export class SecretFiles {
     this.#directory = directory;
   }
 
-  /** Returns the objects whose secret is not in its file. */
+  /** Returns the objects whose secret file does not exist. */
   lost(): { kind: string; name: string }[] {
     return this.#documents.flatMap((one) => {
       const { kind, name } = one.document;
@@ -38,7 +38,10 @@ export class SecretFiles {
     });
   }
 
-  /** Throws if a new secret would have no file, would replace one, or would share one. Call this before anything is changed. */
+  /**
+   * Throws if a new secret has no file, if its file exists already, or if two secrets share a file. Call this before
+   * anything is changed.
+   */
   requireRoom(changes: readonly Changed[]): void {
     this.#requireOwnFiles();
     for (const change of changes) {
@@ -90,7 +93,8 @@ export class SecretFiles {
     const path = this.#pathOf(this.#documentOf(change)) ?? "";
     await mkdir(dirname(path), { recursive: true, mode: 0o700 });
     if (existsSync(path)) throw new Error(`${path} exists`);
-    // Whole or not at all: a secret counts as lost only if its file does not exist, and a full disk cuts files.
+    // The write is atomic: on a full disk, a plain write could leave a cut-off file. A secret counts as lost only if
+    // its file does not exist.
     replaceFile(path, `${change.secret}\n`);
     return path;
   }

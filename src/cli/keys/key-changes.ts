@@ -145,8 +145,8 @@ export const updateCommand = serverCommand({
 const defaultOverlapSeconds = 86_400;
 
 /**
- * Stores the new key where the command found its own key, which it has just replaced: the next command needs the new
- * one. Returns a note for the person.
+ * Stores the new key in place of the command's own key if this command has just replaced that key. The next command
+ * needs the new key. Returns a note for the person.
  */
 function keepOwnKey(connection: Connection, key: string): string {
   const { storedIn, keySource } = connection;

@@ -10,8 +10,8 @@ import { parseDate, parseSpan, parseTime } from "../terminal/figures.ts";
 import { parseQuotas } from "./quota-view.ts";
 
 /**
- * The settings that were given; undefined for the others. The text "none" clears a value, because Commander turns null
- * into an empty text.
+ * The given settings; undefined for a setting that was not given. The text "none" clears a setting, because Commander
+ * turns null into an empty text.
  */
 export interface KeySettings extends Partial<ByName<KeyAmount, number | None>> {
   scopes?: string[];

@@ -145,7 +145,10 @@ export const keysCommand = command({
   ],
 });
 
-/** Finds a key of the own account, or of any account for operators. `key` is undefined for an id of another account. */
+/**
+ * Finds a key of the own account, or of any account for operators. `key` is undefined if `wanted` is the id of another
+ * account's key.
+ */
 async function keyOfAny(
   { connect, ask, context, options }: ServerCall<{ account?: string; apiKeyStdin?: boolean }>,
   wanted: string,
@@ -161,7 +164,7 @@ async function keyOfAny(
       return { key, raw: key, isOwn: false };
     }
     const own = await findKey(connection, which, signal, status).catch((error: unknown) => {
-      // An id is enough for an operator, and the log of a server has only ids.
+      // Operators can change a key of any account by its id alone. The server's log shows only key ids.
       if (error instanceof CliError && which.startsWith("key_")) return undefined;
       throw error;
     });

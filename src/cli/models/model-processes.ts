@@ -19,7 +19,10 @@ const path = "/admin/model-processes";
 const whichArgument = ["<name>", "name of the command, or the id of a model that it serves"] as const;
 const json = ["--json", "print what the API gives"] as const;
 const pollMs = 500;
-/** The memory that models use on the server, as the list of model files reports it. The built-in engine shares it. */
+/**
+ * The server's memory for models. It is read from the list of model files, because the built-in engine shares this
+ * memory.
+ */
 const filesMemory = z.object({ memory: modelMemoryShape });
 
 export const psCommand = serverCommand({

@@ -32,7 +32,10 @@ function usualText({ input, cached_input: cached, output }: NonNullable<ManagedM
   return `${formatRate(input)} in${cached === undefined ? "" : ` (${formatRate(cached)} cached)`}, ${formatRate(output)} out`;
 }
 
-/** Returns the prices that `usualText` leaves out, by their names in headrace.yaml. The price variants follow. */
+/**
+ * Returns the remaining prices, by their names in headrace.yaml: all except the prices for input, cached input and
+ * output. The price variants follow.
+ */
 function otherRates(price: ManagedModelWire["price"]): string[] {
   const { input: _input, output: _output, cached_input: _cached, variants = [], ...rates } = price ?? {};
   return [rates, ...variants].flatMap((one, i) => {

@@ -110,7 +110,10 @@ const statusList = z.object({
 type Deployment = z.infer<typeof statusList>["data"][number]["deployments"][number] & { id: string };
 type FailingDeployment = Pick<Deployment, "id" | "upstream" | "attempts">;
 
-/** Returns the deployments. Empty if the server is older, or the key may not read its state. */
+/**
+ * Returns the deployments with their states. Empty if the server is too old to report them, or if the key may not read
+ * them.
+ */
 async function readStatus(request: ServerCall<unknown>["request"]): Promise<Deployment[]> {
   const answer = await request("/model-status").catch((error: unknown) => {
     if (error instanceof ApiError) return undefined;

@@ -5,7 +5,10 @@ import { releaseProgramPages } from "../../installation/program-pages.ts";
 import type { RunningServer } from "../../server/serve.ts";
 
 const pollMs = 1_000;
-/** Up to this many requests in a second, a server counts as quiet: a monitor must not keep it busy. */
+/**
+ * The server counts as quiet if fewer requests than this ended in a second and none is open. A monitor's few requests
+ * thus do not keep it busy.
+ */
 const maxQuietRequests = 10;
 /**
  * Seconds that the server must be quiet after a load before it returns memory. A busy server also pauses for seconds,

@@ -69,7 +69,7 @@ export const serveCommand = command({
   },
 });
 
-/** The terminal display of a server with another purpose, such as a node. It shows its state itself. */
+/** The terminal display of a server with another purpose, such as a node. The display replaces the banner. */
 export interface ServerFace {
   /** If true, only problems are logged, because the display shows normal operation. */
   quiet: boolean;

@@ -8,7 +8,7 @@ import { createTerminal, type Env, type Terminal } from "./terminal.ts";
 export interface CliContext {
   env: Env;
   terminal: Terminal;
-  /** Every command except a server calls this first. The process then ends when the reader of its output has gone. */
+  /** Every command except a server calls this first. From then on, the process ends when its output pipe is closed. */
   begin(): void;
   /** Returns the data directory that `headrace serve` would choose, as an absolute path. Rejects with a ConfigError. */
   dataDir(flag: string | undefined): Promise<string>;
@@ -60,7 +60,7 @@ function openPage(url: string): boolean {
   }
 }
 
-/** Ends the process when nobody reads its output any more, as after `| head`. */
+/** Ends the process when its output pipe is closed, for example by `head`. */
 function endWhenUnread(): void {
   for (const stream of [process.stdout, process.stderr]) {
     stream.on("error", (error: NodeJS.ErrnoException) => {

@@ -25,8 +25,8 @@ export function formatRate(usd: number): string {
 }
 
 /**
- * Returns a function that formats exact amounts of USD with as many decimals as the longest one has. The column thus
- * adds up.
+ * Returns a function that formats the exact amounts of a column in USD. All get as many decimals as the longest amount
+ * has, so that the shown amounts add up.
  */
 export function formatUsdColumn(costs: readonly string[]): (cost: string) => string {
   const digits = Math.max(2, ...costs.map((cost) => (cost.split(".")[1] ?? "").replace(/0+$/, "").length));
@@ -58,7 +58,10 @@ export function formatTimeWithSeconds(seconds: number): string {
   return `${formatTime(seconds)}:${two(new Date(seconds * 1000).getSeconds())}`;
 }
 
-/** Added to remaining times, because a request takes a moment: a new link for ten minutes shows ten and not nine. */
+/**
+ * Seconds added to remaining times, because the API's answer takes a moment to arrive. A new link for ten minutes thus
+ * shows ten minutes, not nine.
+ */
 const onItsWaySeconds = 5;
 
 /**

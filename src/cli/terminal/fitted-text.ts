@@ -32,15 +32,18 @@ function pieces(word: string, width: number): string[] {
 /** Minimum width of a column. If the line is too narrow for all columns, it becomes longer instead. */
 const minWidth = 8;
 
-/** Reports whether a word is a number, a date or a time. A broken one would read as another value. */
+/**
+ * Reports whether a word is a number, a date or a time. If such a word were broken, each part would look like another
+ * value.
+ */
 function isFigure(word: string): boolean {
   return /\p{N}/u.test(word) && !/\p{L}/u.test(word);
 }
 
 /**
- * Returns the widths of columns, two spaces apart, so that a line fits. These shrink first: columns that break between
- * words, then text columns, then headings of number columns. Numbers are never broken, even if the line becomes too
- * long. `rows` includes the header; `figures` has the indexes of the number columns.
+ * Returns the widths of columns, two spaces apart, so that a line fits. Columns that break between words shrink first,
+ * then text columns, then headings of number columns. Numbers are never broken, even if the line becomes too long.
+ * `rows` includes the header; `figures` has the indexes of the number columns.
  */
 export function fittedWidths(
   rows: readonly (readonly string[])[],

@@ -52,7 +52,7 @@ export interface Confirmation {
   question: string;
   /** The consequences, in full sentences. */
   consequence?: string;
-  /** True if the action can be undone; the confirmation then has another reason. */
+  /** True if the action can be undone. Otherwise the question ends with "This cannot be undone." */
   canBeUndone?: boolean;
   /** True if `--yes` was given. */
   yes: boolean | undefined;

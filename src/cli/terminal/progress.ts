@@ -14,7 +14,7 @@ export interface Progress {
   update(bytes: number): void;
   /** Prints a line of text above the progress line. */
   note(line: string): void;
-  /** Ends the display. The last state stays visible unless `clear`. */
+  /** Ends the display. The last progress line stays visible unless `clear` is true. */
   stop(clear?: boolean): void;
 }
 

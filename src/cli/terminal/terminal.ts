@@ -137,8 +137,8 @@ export function formatTable(
 }
 
 /**
- * Returns the rows without the columns of `dispensable`, in this order, until the table fits. The first row is the
- * header. `columns` is the width of the terminal; undefined if every width fits.
+ * Removes columns from the rows until the table fits, in the order of `dispensable`. The first row is the header.
+ * `columns` is the width of the terminal; undefined if every width fits.
  */
 export function withoutColumns(
   rows: readonly (readonly string[])[],

@@ -23,12 +23,12 @@ export function isOfAll({ allAccounts }: Asked): boolean {
   return allAccounts === true;
 }
 
-/** Returns the path below `/v1`: the operators' one for all accounts. */
+/** Returns an API path below `/v1`. With `--all-accounts`, this is the operators' path, which begins with `/admin`. */
 export function pathOf(path: string, asked: Asked): string {
   return isOfAll(asked) ? `/admin${path}` : path;
 }
 
-/** Throws a CliError if an option was given that only `--all-accounts` knows. */
+/** Throws a CliError if an option was given that only works together with `--all-accounts`. */
 export function requireAll(asked: Asked, others: Readonly<Record<string, unknown>>): void {
   if (isOfAll(asked)) return;
   const given = Object.entries({ account: asked.account, person: asked.person, ...others });
@@ -36,7 +36,9 @@ export function requireAll(asked: Asked, others: Readonly<Record<string, unknown
   if (name !== undefined) throw new CliError(`--${name} needs --all-accounts.`, exitCodes.usage);
 }
 
-/** Returns the ids of the account and the person that the options name. Rejects if there is none. */
+/**
+ * Returns the ids of the account and the person in the options. Rejects if the server knows no such account or person.
+ */
 export async function ownerIds(
   { account, person }: Asked,
   connection: Connection,

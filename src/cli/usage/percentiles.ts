@@ -11,7 +11,7 @@ const percentiles = z
 export const rowTimes = z.object({ first_token_ms: percentiles, total_ms: percentiles }).nullish();
 export type RowTimes = z.infer<typeof rowTimes>;
 
-/** Returns the counts of all rows together; undefined if none has any. */
+/** Returns the sum of all rows' counts. Undefined if no row has counts. */
 export function timesOfRows(rows: readonly { percentiles?: RowTimes }[]): TimeCounts | undefined {
   return rows.reduce<TimeCounts | undefined>((sum, { percentiles: times }) => {
     if (times == null) return sum;

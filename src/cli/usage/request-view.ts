@@ -7,7 +7,10 @@ import { formatFacts, formatTable, printable, type Style, type Terminal } from "
 import type { ListedRequest, RequestDetail, RequestStep } from "./request-records.ts";
 
 const header = ["TIME", "OUTCOME", "MODEL", "TOKENS", "DURATION", "ID", "KEY"];
-/** Indexes of the number columns. `ownLine` is the first column that moves to a separate line on a narrow terminal. */
+/**
+ * `figures` has the indexes of the number columns. `ownLine` is the index of the first column that moves to a separate
+ * line on a narrow terminal.
+ */
 const figures = [3, 4];
 const ownLine = 5;
 const modelColumn = 2;

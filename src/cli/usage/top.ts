@@ -18,7 +18,7 @@ import { usageRow } from "./usage-table.ts";
 const spanSeconds = 300;
 const refreshMs = 2_000;
 const shownRows = 8;
-/** Stands for requests of no key, and for refusals of too many keys at once. */
+/** Replaces the key's name for requests without a key, and for refusals that belong to too many keys to list. */
 const noKey = "-";
 const clearScreen = "\x1b[H\x1b[2J";
 
@@ -37,7 +37,9 @@ interface Sums {
   id: string;
   name: string;
   requests: number;
-  /** Requests that limits refused in the hours of the last five minutes. */
+  /**
+   * Refused requests. The server counts refusals by hour, so all hours that overlap the last five minutes are included.
+   */
   refused: number;
   errors: number;
   tokens: number;
@@ -95,7 +97,10 @@ async function accountOf(
   return understood(ownAccount, answer, connection, "account").id;
 }
 
-/** Reads the usage by minute, and the counts of refusals, which the server has by hour, of keys refused since. */
+/**
+ * Reads the usage by minute, and the refusals of keys that were refused since the start of the span. The server counts
+ * refusals by hour.
+ */
 async function readRows(
   connection: Connection,
   account: string | undefined,
@@ -168,7 +173,7 @@ function sumsOfKeys(rows: readonly Row[], refused: readonly Refused[], names: Re
 }
 
 const nameWidth = 26;
-/** Keys whose ids are printed: a command that suspends a key takes its id. */
+/** Number of keys whose ids are printed, because a command that suspends a key needs its id. */
 const namedKeys = 3;
 
 function cut(name: string): string {

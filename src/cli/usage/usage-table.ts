@@ -40,9 +40,9 @@ export interface UsageTableOptions {
   /** The time span of a row. Undefined if each row is for the whole time. */
   bucket: string | undefined;
   groups: readonly UsageGroup[];
-  /** The rows from which to compute the total, if the shown rows do not add up to it. */
+  /** The rows to compute the total from, if the sum of the shown rows is not the total. */
   whole?: readonly UsageRow[] | undefined;
-  /** Reports whether a model has no price. Asked for rows without a cost. */
+  /** Reports whether a model has no price. Called only for rows without a cost. */
   isUnpriced?: ((model: string) => boolean) | undefined;
 }
 
@@ -107,8 +107,8 @@ export function printUsage(terminal: Terminal, rows: readonly UsageRow[], option
 }
 
 /**
- * Returns the `limit` groups of rows with the highest cost over all periods, and the number of tokens among equal
- * costs. A last row has the sum of the other groups.
+ * Returns the `limit` groups of rows with the highest total cost. Groups of equal cost are ordered by their tokens. If
+ * there are more groups, a last row has their sum.
  */
 export function topUsage(rows: readonly UsageRow[], groups: readonly UsageGroup[], limit: number): UsageRow[] {
   const gathered = Map.groupBy(rows, (row) => JSON.stringify(groups.map((name) => row[name] ?? null)));

@@ -59,7 +59,10 @@ export class CommandEngine implements Engine {
   readonly onDemand: ModelProcess;
   readonly #options: CommandEngineOptions;
   readonly #output: Output;
-  /** The running model server, or the last one, because the formats it supports are used while the command is off. */
+  /**
+   * The running model server. After a stop, this remains the last server, because its list of supported formats is used
+   * while the command is off.
+   */
   #server: UpstreamEngine | undefined;
   #listed: readonly EngineModel[] = [];
 

@@ -41,7 +41,7 @@ const maxFailures = 3;
 const restMs = 15_000;
 /** If a server ran this long before it died, the back-off starts from the beginning. */
 const stableMs = 60_000;
-/** If a server closes a connection, the longest wait for the end of its process. */
+/** After the server has closed a connection, the longest wait for its process to end. */
 const goneMs = 5_000;
 /** The delay before an idle command tries to stop again. It may not stop while another model loads on the same GPU. */
 const stayMs = 1_000;
@@ -395,7 +395,7 @@ export class ModelProcess implements Tenant, OnDemand {
   /** Marks the command as failed. Waiting requests get the error, and so do new ones for `restMs`. */
   #fail(why: string): void {
     const { last } = this.#options.output;
-    // Without a failure text no process ran, so the last line of output is not its reason.
+    // An empty failure text means that no process ran, so the last line of output belongs to an earlier process.
     this.#failure = last === undefined || this.#failure === "" ? why : `${why}; its last line: ${last}`;
     this.#failures = 0;
     this.#wanted = false;
@@ -418,7 +418,7 @@ export class ModelProcess implements Tenant, OnDemand {
     clearTimeout(this.#timer);
     const run = this.#run;
     const amounts = this.asleep;
-    // Falling asleep frees the memory for a model that waits for it, so there is nothing left to yield.
+    // Falling asleep frees this command's memory, so other models no longer need it to yield.
     this.#yielding = false;
     this.#set("stopping");
     const slept = run !== undefined && amounts !== undefined && (await fallAsleep(run.url));

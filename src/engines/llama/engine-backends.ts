@@ -62,8 +62,8 @@ export function availableBackends(platform: string): Backend[] {
 }
 
 /**
- * Returns the back-end and its packages. Throws a SetupError that lists the available back-ends if there is
- * none of this name for this platform; its kind is misuse if no platform has one.
+ * Returns the back-end and its packages. Throws a SetupError that lists the available back-ends if this platform has no
+ * back-end of the name. The error's kind is `misuse` if no platform has one.
  */
 export function backendPackages(name: string, platform: string): { backend: Backend; packages: BackendPackage[] } {
   const backend = backendNamed(name);
