@@ -16,7 +16,10 @@ import type { Subject } from "./subject.ts";
 const descriptorsOfOurOwn = 200;
 const fewDescriptors = 4_096;
 const minMemoryBytes = 512 * 2 ** 20;
-/** The share of a limit that may be used before the limit counts as full. The same applies to the machine's memory. */
+/**
+ * If more than this share of a limit is used, the limit counts as full. The machine's memory counts as full if less than
+ * half of the remaining share is available.
+ */
 const fullPart = 0.9;
 
 export function processChecks({ server, env }: Subject): Check[] {

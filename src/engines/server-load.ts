@@ -8,7 +8,7 @@ const figures: ReadonlyMap<string, Figure> = new Map([
   ["vllm:num_requests_running", "running"],
   ["vllm:num_requests_waiting", "waiting"],
   ["vllm:kv_cache_usage_perc", "cacheUse"],
-  // Until vLLM 0.10.
+  // The metric's name until vLLM 0.10.
   ["vllm:gpu_cache_usage_perc", "cacheUse"],
   ["vllm:prefix_cache_hits", "hits"],
   ["vllm:prefix_cache_hits_total", "hits"],

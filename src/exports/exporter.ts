@@ -1,5 +1,6 @@
-// Sends audit events and requests to receivers outside: in order, and each record once per receiver by its cursor in the
-// database. Of all processes of the database, the holder of the lease exports.
+// Sends audit events and requests to receivers outside, such as a collector. Each receiver gets the records in order
+// and once, by its cursor in the database. If several processes share the database, only the holder of the lease
+// exports.
 import { Cancellation } from "../base/cancellation.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
@@ -26,11 +27,11 @@ export interface ExportSink {
   name: string;
   /** Maximum records of a batch. */
   limit: number;
-  /** Seconds for which the oldest record waits until a smaller batch is sent. */
+  /** Seconds for which the oldest record waits for a full batch. After that, a smaller batch is sent. */
   waitSeconds: number;
   /**
-   * Resolves when the receiver has all records, with the number that it refused for good. A repetition has the same
-   * records. Rejects with an `ExportFault` if the batch must be sent again.
+   * Resolves once the receiver has all records, with the number of records that the receiver refused for good. A
+   * repeated call has the same records. Rejects with an `ExportFault` if the batch must be sent again.
    */
   send(records: readonly ExportedRecord[], signal: AbortSignal): Promise<number>;
 }
@@ -39,7 +40,10 @@ export interface ExporterOptions {
   store: ExportStore;
   sinks: readonly ExportSink[];
   kinds: readonly ExportedKind[];
-  /** Seconds for which audit events may lack a receiver until changes are refused; null: for good. */
+  /**
+   * If audit events have not reached a receiver for this many seconds, changes are refused. Null: changes are never
+   * refused.
+   */
   maxAuditLag: number | null;
   /** Id of this process. */
   holder: string;
@@ -72,14 +76,17 @@ export type SinkFigures = Pick<SinkWork, "sent" | "failedAttempts" | "rejected" 
 };
 
 const defaultEveryMs = 2_000;
-/** Longer than an attempt, so that another process rarely repeats one that is under way. */
+/** Lease in seconds. The lease is longer than an attempt, so that another process rarely repeats a running attempt. */
 const leaseSeconds = 30;
 const renewedMs = 10_000;
 const defaultDeadlineMs = 20_000;
 const [firstPauseMs, maxPauseMs] = [1_000, 60_000];
-/** Failures in a row after which another process gets the chance to export: this one may lack the network alone. */
+/** After this many failures in a row, another process may export, because this process alone may lack the network. */
 const maxFailures = 5;
-/** Milliseconds for which this process then does not take the lease. Longer than others need to notice. */
+/**
+ * Milliseconds for which this process does not take the lease again after giving it up. Other processes notice a free
+ * lease sooner.
+ */
 const yieldedMs = 6_000;
 /** Milliseconds that a stop waits for attempts under way. */
 const graceMs = 1_000;
@@ -140,11 +147,11 @@ export class Exporter {
     if (this.#stop.cancelled) return;
     const names = sinks.map(({ name }) => name);
     try {
-      // The registration begins the queue of records.
+      // Registers the receivers, because records are queued for a receiver only from its registration on.
       if (!this.#isRegistered) await store.register(names, { kinds, maxAuditLag });
       this.#isRegistered = true;
       const nowMs = clock.monotonicMs();
-      // An attempt under way ends first, because its records would be sent again by the next holder.
+      // Running attempts end before the lease is released. Otherwise the next holder would send their records again.
       if (this.#isYielding && this.#works.every(({ running }) => !running)) {
         await store.release(holder);
         this.#isYielding = false;
@@ -210,7 +217,8 @@ export class Exporter {
     const { deadlineMs = defaultDeadlineMs } = this.#options;
     const late = AbortSignal.timeout(deadlineMs);
     const signal = AbortSignal.any([this.#stop.signal, late]);
-    // A receiver may ignore the signal, as Bun's S3 client does. A late end of the attempt has the same records.
+    // Do not wait for a receiver that ignores the signal, as Bun's S3 client does. If its attempt ends late, the
+    // repeated attempt has the same records.
     const ended = Promise.withResolvers<never>();
     signal.addEventListener("abort", () => ended.reject(signal.reason), { once: true });
     try {

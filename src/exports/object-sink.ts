@@ -10,7 +10,7 @@ const maxRecords = 2_000;
 const linesAtOnce = 100;
 
 export interface ObjectSinkOptions {
-  /** Stores an object, in place of one with this name. */
+  /** Stores an object. Replaces an existing object of the same name. */
   put(name: string, bytes: Uint8Array): Promise<void>;
   /** Returns the JSON of a record. */
   lineOf(record: ExportedRecord): string;
@@ -30,7 +30,7 @@ export function objectSink({ put, lineOf, waitSeconds }: ObjectSinkOptions): Exp
         const lines: string[] = [];
         for (const [nth, one] of some.entries()) {
           lines.push(`${lineOf(one)}\n`);
-          // Requests run meanwhile.
+          // Lets waiting requests run before the next lines.
           if (nth % linesAtOnce === linesAtOnce - 1) await new Promise(setImmediate);
         }
         signal.throwIfAborted();

@@ -1,4 +1,4 @@
-// Posts the metrics of this process to a collector, at an interval: the same ones that Prometheus reads.
+// Posts the metrics of this process to a collector at an interval. The metrics are the same as for Prometheus.
 import type { Log } from "../base/log.ts";
 import { ExportFault } from "./exporter.ts";
 import { attributesOf, type OtlpResource, type OtlpTarget, postOtlp, resourceOf } from "./otlp.ts";
@@ -7,7 +7,7 @@ export interface MetricsExportOptions {
   target: OtlpTarget;
   resource: OtlpResource;
   everySeconds: number;
-  /** Unix seconds from which counters count. */
+  /** The start time of all counters, in Unix seconds. */
   startedAt: number;
   nowSeconds(): number;
   /** Returns the metrics in Prometheus' text format. */
@@ -62,7 +62,7 @@ export class MetricsExport {
       this.state = { sentAt: now, error: null, failingSince: null };
     } catch (error) {
       const detail = error instanceof ExportFault ? error.message : String((error as { name?: unknown }).name);
-      // The next attempt has the same counters, so nothing is repeated.
+      // A failed post is not repeated, because the next one has the current values of the same counters.
       if (this.state.error === null) log.warn("metrics_export_failing", { detail });
       this.state = { ...this.state, error: detail, failingSince: this.state.failingSince ?? now };
     }
@@ -133,7 +133,7 @@ function sampleIn(line: string): Sample {
   return { name: line.slice(0, brace), labels, value };
 }
 
-/** Returns a point for each set of labels. Prometheus' buckets include the smaller ones, those of OTLP do not. */
+/** Returns a data point for each set of labels. Prometheus' buckets are cumulative, and OTLP's are not. */
 function histogramPoints(samples: readonly Sample[], times: object) {
   const byLabels = Map.groupBy(samples, ({ labels: { le: _, ...others } }) => JSON.stringify(others));
   return [...byLabels].map(([labels, some]) => {

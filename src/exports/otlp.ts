@@ -5,11 +5,11 @@ import { ExportFault, type ExportSink } from "./exporter.ts";
 export interface OtlpTarget {
   /** The URL of the signal, such as `https://collector.example.com/v1/logs`. */
   url: string;
-  /** Secrets. */
+  /** HTTP headers of each post. They may contain credentials. */
   headers: Readonly<Record<string, string>>;
 }
 
-/** The process or installation that sends, as OpenTelemetry names it. */
+/** Names the sending process or installation in OpenTelemetry's attributes. */
 export interface OtlpResource {
   serviceName: string;
   version: string;
@@ -21,7 +21,10 @@ class TooLarge extends ExportFault {}
 
 const maxAnswerBytes = 65_536;
 
-/** Posts a message and returns the answer. Rejects with an `ExportFault` that has no content of either. */
+/**
+ * Posts a message and returns the answer. Rejects with an `ExportFault`, whose text contains nothing of the message or
+ * the answer.
+ */
 export async function postOtlp({ url, headers }: OtlpTarget, message: unknown, signal: AbortSignal): Promise<unknown> {
   let response: Response;
   try {
@@ -88,7 +91,8 @@ export function otlpLogSink(
   resource: OtlpResource,
   lineOf: (record: ExportedRecord) => string,
 ): ExportSink {
-  // A refusal for the size halves this. A message with one record is never too long.
+  // Maximum characters of the records in one message. If the receiver refuses a message as too large, the maximum is
+  // halved. A message with a single record is sent at any length.
   let maxLength = firstMaxLength;
 
   /** Posts records whose lines are known. Resolves with the number that the receiver refused for good. */

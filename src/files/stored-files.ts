@@ -70,7 +70,7 @@ export class StoredFiles {
     try {
       return new NewFile(file, await objects.create(id), { ...this.#options, bounds });
     } catch (error) {
-      // Otherwise the reserved space would stay blocked for a day.
+      // Release the reserved space now; otherwise it would stay reserved for a day.
       await files.forget([id]).catch(() => {});
       throw error;
     }
@@ -95,9 +95,9 @@ export class StoredFiles {
   }
 
   /**
-   * Deletes expired, deleted and unfinished files, and parts of uploads, at most `limit` of each. If an object
-   * cannot be deleted, its row stays. If none can, the call ends early with `fault`, and the next call skips
-   * these objects, so that up to 1,000 of them do not block others.
+   * Deletes expired, deleted and unfinished files, and parts of uploads, at most `limit` of each. If an object cannot
+   * be deleted, its row stays. If no object can be deleted, the call ends early and returns the error as `fault`. The
+   * next call skips these objects, so that up to 1,000 of them do not block others.
    */
   async deleteExpired(
     nowSeconds: number,

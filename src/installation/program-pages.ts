@@ -6,8 +6,9 @@ import { readFileSync } from "node:fs";
 const dontNeed = 4;
 
 /**
- * A start runs most of Bun's code, about 40 MB, which then counts as memory of this process. The system reads released
- * pages again from its file cache when needed. Only read-only pages without changes are released, so nothing is lost.
+ * Releases memory pages of the program's files. A start runs most of Bun's code, about 40 MB, which then counts as
+ * memory of this process. Only unchanged read-only pages are released: if needed, the system reads them again from its
+ * file cache.
  */
 export function releaseProgramPages(): void {
   if (process.platform !== "linux") return;

@@ -28,7 +28,7 @@ export class StreamLog implements Log {
   readonly #flood: FloodControl;
   #rank = ranks.info;
   #redact: (text: string) => string = redactCredentials;
-  /** Cache for `#time`: the last time and its text, and the start of its second and the text up to there. */
+  /** Cache of the time as text: `#last` for the last millisecond, and `#second` for its whole second. */
   #lastMs = Number.NaN;
   #last = "";
   #secondMs = Number.NaN;

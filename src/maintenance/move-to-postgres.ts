@@ -57,7 +57,8 @@ export async function moveToPostgres(options: MoveOptions): Promise<Moved> {
       }
       const secrets = loadSecrets(dataDir, secretsHex);
       const secret = await secretInUse(db, secrets, nowSeconds);
-      // The secret in use stays in use. A server later takes over the next one.
+      // Keeps the secret in use, although the secret file may begin with a newer one. A server takes over the newer one
+      // at a later start.
       if (!secret || !(await claimSecret(db, [secret, ...secrets], nowSeconds))) throw otherSecret();
       const writer = await openUsageWriter(db);
       try {

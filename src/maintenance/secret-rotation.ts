@@ -23,7 +23,7 @@ export interface SecretFigures {
   keysUnderDropped: number;
   appSecretsUnderOlder: number;
   appSecretsUnderDropped: number;
-  /** Join tokens from before the secret in use. They expire within a week. */
+  /** Join tokens that were made with an older secret than the one in use. They expire within a week. */
   joinTokens: number;
   /**
    * Encrypted values: signing keys, API keys of upstreams, the key of stored responses, and credentials and users'

@@ -41,7 +41,10 @@ export interface LocalServingOptions {
   renderError(error: GatewayError): { status: number; headers: Readonly<Record<string, string>>; body: string };
 }
 
-/** The account of all requests from the gateway, since nodes do not learn the users. All share one queue. */
+/**
+ * The account of all requests from the gateway, because nodes do not learn whose requests they are. All requests share
+ * one queue.
+ */
 const gatewayAccount = "gateway";
 
 /** A node cannot encrypt or pseudonymize for accounts; the gateway does that. */

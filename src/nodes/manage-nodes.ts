@@ -49,7 +49,7 @@ export class Nodes {
     this.#options = options;
   }
 
-  /** Nodes by name. */
+  /** Returns all nodes, sorted by name. */
   list(): NodeWire[] {
     return this.#options.directory.engines().map(({ record, engine }) => nodeToWire(record, engine, this.#options));
   }
@@ -135,7 +135,7 @@ export class Nodes {
     return { ...joinTokenToWire(record, nowSeconds), token, gateway_url: gatewayUrl() };
   }
 
-  /** Newest first. */
+  /** Returns the join tokens, newest first. */
   async listTokens(nowSeconds: number): Promise<JoinTokenWire[]> {
     return (await this.#options.store.listTokens()).map((token) => joinTokenToWire(token, nowSeconds));
   }
@@ -152,7 +152,7 @@ export class Nodes {
     const { directory, capacity, drainedChanged } = this.#options;
     await drainedChanged();
     await directory.refresh();
-    // Waiting requests choose their deployment again.
+    // Makes waiting requests choose their deployment again, because the node's settings have changed.
     capacity.regroup();
   }
 

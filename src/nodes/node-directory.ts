@@ -42,8 +42,8 @@ interface Link {
   end: GatewayEnd;
   connectedAt: number;
   /**
-   * Number of the last database read that began before the node connected. `standsSince` is that number when the
-   * connection was written to the database; undefined before.
+   * `cameAt` is the number of the last database read that began before the node connected. `standsSince` is the number
+   * of the last database read when the connection was written to the database; undefined before that.
    */
   cameAt: number;
   standsSince: number | undefined;

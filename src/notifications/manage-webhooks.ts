@@ -43,9 +43,9 @@ export interface WebhooksOptions {
 /** Members of a webhook in a request. A member that is left out stays unchanged. */
 export interface WebhookRequest {
   url?: string | undefined;
-  /** The format of the body, which only a new webhook gets. Default: `standard`. */
+  /** The format of the body. Can be set only for a new webhook. Default: `standard`. */
   format?: WebhookFormat | null | undefined;
-  /** The integration key of PagerDuty, only for a new webhook of that format. */
+  /** The integration key of PagerDuty. Can be set only for a new webhook of the format `pagerduty`. */
   routing_key?: string | null | undefined;
   description?: string | null | undefined;
   events?: readonly NotificationType[] | null | undefined;
@@ -256,7 +256,10 @@ export function settingsToWire({ url, format, description, events, isEnabled }: 
   return { url, format, description, events: [...events], enabled: isEnabled };
 }
 
-/** Returns the routing key if the format has one. Throws `invalid_request` if it is missing or makes no sense. */
+/**
+ * Returns the routing key of a PagerDuty webhook. Throws `invalid_request` if it is missing, or if another format has
+ * one.
+ */
 function routingKeyFor(format: WebhookFormat, key: string | null | undefined): string | undefined {
   if (format === "pagerduty" && !key) {
     throw fieldError("routing_key", "is required for PagerDuty: the integration key of a service's Events API v2.");

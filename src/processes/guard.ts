@@ -124,8 +124,8 @@ async function passOn(reader: Reader, first: Uint8Array, to: Writable | null): P
 const pollMs = 250;
 
 /**
- * Resolves with true when more can be written, and with false if the gateway has ended meanwhile. That end is polled
- * for, because standard input does not show it while it is not read.
+ * Resolves with true when more can be written, and with false if the gateway has ended meanwhile. The gateway's end is
+ * polled for: while nobody reads standard input, its end is not reported.
  */
 function drained(to: Writable): Promise<boolean> {
   const gateway = process.ppid;

@@ -43,7 +43,7 @@ export function openTracing(options: TracingOptions): Tracing {
       "service.version": version,
       "service.instance.id": instanceId,
     }),
-    // `SamplingTracer` decides before a span begins.
+    // Samples every span, because `SamplingTracer` has decided before the span begins.
     sampler: new AlwaysOnSampler(),
     spanProcessors: [spans],
     spanLimits,

@@ -25,7 +25,10 @@ import { endUserIn, sessionIn } from "./end-user.ts";
 import { genAi, openInference, providerOf, requestAttributes } from "./gen-ai.ts";
 import { traceparentOf } from "./trace-context.ts";
 
-/** Maximum length of an answer that is read again for its trace. A longer answer is an embedding, or a flood. */
+/**
+ * Maximum length of an answer that is read again for its trace. Longer answers are embeddings, or far beyond the length
+ * of a usual answer.
+ */
 const maxAnswerLength = 1024 * 1024;
 const waitNames = { admission: "wait for admission", queue: "wait for capacity" } as const;
 const errorType = "error.type";

@@ -200,7 +200,7 @@ export class MemoryBudget {
       claim.grant(this.#grant(claim));
     }
     for (const { holding, to } of plan.leaves) holding.leave(to);
-    // Models that accept requests again are told last, because a waiting request may start there immediately.
+    // Models that accept requests again are notified last, because a waiting request may start there immediately.
     for (const holding of plan.yields) holding.yieldNow(true, nowMs);
     for (const holding of this.#leases) if (!plan.yields.has(holding)) holding.yieldNow(false, nowMs);
     clearTimeout(this.#timer);

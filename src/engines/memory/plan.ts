@@ -52,9 +52,10 @@ interface Step<H> {
 }
 
 /**
- * Decides about the claims in order of arrival; a later claim cannot take memory that an earlier one needs. Idle
- * models leave first, the longest idle one at the start. If that frees too little, working models yield, if they
- * have served at least as long as they took to load. No model leaves in vain.
+ * Decides about the claims in order of arrival; a later claim cannot take memory that an earlier one needs. Idle models
+ * leave first, beginning with the model that has been idle longest. If that frees too little, working models yield, if
+ * they have served at least as long as they took to load. No model leaves for a claim that could not be granted even
+ * then.
  */
 export function makePlan<H extends MemoryHolding, W extends Wanted<H>>(
   totals: Amounts,
@@ -238,7 +239,7 @@ function shortOf(need: Amounts, free: Amounts): string[] {
 }
 
 /**
- * Returns the free memory of a pool to set aside for a claim. None if the pool is too small for it now, because
+ * Returns the memory of a pool to set aside for a claim. If the pool is too small for the claim now, returns 0, because
  * later claims are kept out of that pool anyway.
  */
 function kept(pool: string, need: Amounts, short: readonly string[]): number {

@@ -78,7 +78,7 @@ export class HttpTransport implements Line {
   async #fetch(url: URL, init: RequestInit = {}): Promise<Response> {
     const call = currentCall.getStore();
     try {
-      // Redirects within the origin come through this function again.
+      // The SDK's client calls this function again for a redirect. Only redirects within the origin are followed.
       if (url.origin !== this.#origin) throw this.#error("leads to another origin, where it is not followed");
       const { credentials } = this.#options;
       const headers = await credentials.headers();

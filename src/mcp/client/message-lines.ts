@@ -33,7 +33,10 @@ export class MessageLines {
     this.#taker = taker;
   }
 
-  /** Records a message to the process. Responses that exceed its requests permit no further output. */
+  /**
+   * Records a message to the process. A request permits one response, and that response resets the limit on other
+   * output.
+   */
   sent(message: JSONRPCMessage): void {
     if ("method" in message && "id" in message) this.#requests++;
   }

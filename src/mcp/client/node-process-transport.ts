@@ -25,8 +25,8 @@ export class NodeProcessTransport implements Line, Transport {
   onerror: Transport["onerror"];
   onmessage: Transport["onmessage"];
   /**
-   * The SDK's client takes a transport with this member for a process. If a process ignores the probe, an earlier
-   * revision is used.
+   * The SDK's client treats a transport with a member `stderr` as a local process: if a process ignores the probe, the
+   * client uses an earlier protocol revision.
    */
   readonly stderr = null;
   readonly #options: NodeProcessTransportOptions;

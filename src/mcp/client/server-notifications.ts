@@ -90,7 +90,8 @@ export class ServerNotifications {
       this.#retryMs = firstRetryMs;
       void subscription.closed.then(() => this.#again(round));
     } catch {
-      // Try again later: the server may be busy. A server without subscriptions cannot be told apart.
+      // Try again later: the server may be busy. The error does not show whether the server supports subscriptions at
+      // all.
       this.#again(round);
     }
   }

@@ -49,9 +49,10 @@ export interface ConnectFlowOptions {
 /** The callback of clients that operators registered. */
 export const sharedCallbackPath = "/oauth/tools/callback";
 /**
- * The callback of one server's own clients. One server's authorization server could lead the browser to that of another
- * server, and get the code from there. That one refuses a redirect URI that is not of its client (RFC 9700, 4.4).
- * The path is not below the shared one, because some authorization servers accept all paths below a registered one.
+ * The callback of clients that the gateway registered, one path for each MCP server. A malicious authorization server
+ * of one MCP server could send the browser to the authorization server of another, to get the code from there. That
+ * authorization server then refuses the redirect URI, because it belongs to another client (RFC 9700, 4.4). The path is
+ * not below the shared path, because some authorization servers accept all paths below a registered one.
  */
 export const callbackPath = "/oauth/tool-callbacks/:server";
 export const clientDocumentPath = "/.well-known/oauth-client/:server";

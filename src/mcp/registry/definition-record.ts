@@ -123,9 +123,10 @@ function firstRecord({ server, kind, name, seen, isApproved, nowSeconds }: Said,
 }
 
 /**
- * Returns the state of a definition that does not replace the recorded one. It is an earlier decision about it. For an
- * hour after the recorded one was seen, it is also the recorded state if no approval is needed and that is decided, or
- * undecided if approval is needed and the recorded one waits for it. Undefined if it replaces the recorded one.
+ * Returns the state of a definition that does not replace the recorded one; undefined if it replaces the recorded one.
+ * An earlier decision about the definition comes first. If users may get different definitions, a definition does not
+ * replace the recorded one within an hour in two cases. If no approval is needed and the recorded one is decided, the
+ * recorded state is returned. If approval is needed and the recorded one awaits it, `pending` or `changed` is returned.
  */
 function judgedBefore(
   before: ToolDefinition,

@@ -116,8 +116,8 @@ export class Definitions implements DefinitionGuard {
     { server, origin, kind, listed, lacks }: Listed & { listed: readonly Json[]; lacks: boolean },
   ): Promise<readonly Json[]> {
     const { all } = known;
-    // Tools and prompts each have their own first list, which is approved without a decision unless each definition
-    // needs one.
+    // The first list of tools, and the first list of prompts, is approved without a decision, unless the server's
+    // setting requires approval of each definition.
     const isNew = (one: Kind) => all.values().every((definition) => definition.kind !== one);
     const isFirst = server.approval !== "each" && isNew(kind);
     const isApproved = isFirst || server.approval === "all";

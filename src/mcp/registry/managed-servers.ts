@@ -118,8 +118,8 @@ export class ManagedServers implements McpServers {
   }
 
   /**
-   * Returns the server of a complete declaration. Rejects with `invalid_request`, and with `permission_denied` for a
-   * server of the configuration file.
+   * Validates a complete declaration and returns the server that it describes. Rejects with `invalid_request`, and with
+   * `permission_denied` if the configuration file already defines the server.
    */
   async declared(request: CreateMcpServerRequest): Promise<McpServer> {
     if (this.find(request.name)?.isDeclared) throw definedInFile(request.name);

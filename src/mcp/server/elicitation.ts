@@ -25,7 +25,10 @@ export function requireElicitable(server: string, params: JsonObject, { elicitat
   if (typeof url !== "string" || !isPage(url)) throw unfit(server, "asks to open an address that is no https page");
 }
 
-/** Checks the elicitations in an error of the server. Throws `upstream_error` as `requireElicitable` does. */
+/**
+ * Checks each elicitation in an error of the server. Throws `upstream_error` if the client does not support it or its
+ * URL is neither https nor http on loopback.
+ */
 export function requireElicitableError(server: string, answer: ToolAnswer, capabilities: JsonObject): void {
   if (!("error" in answer) || answer.error.code !== urlElicitationRequired) return;
   const { elicitations } = isObject(answer.error.data) ? answer.error.data : {};

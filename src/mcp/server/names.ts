@@ -24,7 +24,10 @@ type Named = Readonly<Record<string, unknown>>;
 /** For each list and server: the items by public name. */
 const indexes = new WeakMap<readonly Named[], Map<string | undefined, Map<string, Named>>>();
 
-/** Returns the item with this public name; undefined if there is none. `server` as for `publicName`. */
+/**
+ * Returns the item with this public name; undefined if there is none. `server` is undefined at the endpoint of a single
+ * server.
+ */
 export function itemOf<Item extends Named>(
   items: readonly Item[],
   server: string | undefined,

@@ -7,13 +7,13 @@ export const protocolMajor = 1;
 export const protocolMinor = 0;
 
 export const messageTypes = {
-  /** First message of the gateway: HelloPayload. */
+  /** From the gateway: the first message of a connection (HelloPayload). */
   hello: 0x01,
-  /** Answer of the node to `hello`: ProofPayload. */
+  /** From the node: the answer to `hello` (ProofPayload). */
   proof: 0x02,
   /** From the gateway: the node is verified. All other messages may follow. */
   welcome: 0x03,
-  /** From the node: NodeAnnouncement. */
+  /** From the node: its models, MCP servers and load (NodeAnnouncement). */
   announce: 0x04,
   /** From either end: a heartbeat, whose bytes come back in a `pong`. */
   ping: 0x05,
@@ -24,7 +24,7 @@ export const messageTypes = {
    * accepted.
    */
   drain: 0x07,
-  /** Gateway: NodeStatus. */
+  /** From the gateway: the node's name and approved models (NodeStatus). */
   status: 0x08,
   /**
    * From the gateway: opens a stream. Payload: two bytes with the length of a RequestPayload, the RequestPayload, and
@@ -33,7 +33,7 @@ export const messageTypes = {
   request: 0x10,
   /** From the gateway: the next piece of the request's body. */
   body: 0x11,
-  /** Node: HeadPayload. */
+  /** From the node: the answer's status and headers (HeadPayload). */
   head: 0x12,
   /** From the node: the next piece of the answer's body. */
   data: 0x13,

@@ -3,9 +3,9 @@ import { ProtocolError } from "./messages.ts";
 
 /** Bytes that each message counts as, in addition to its payload. */
 const messageCost = 64;
-/** Allowance in bytes for each ended stream, besides its body: its end, and a few grants. */
+/** Bytes allowed for each ended stream in addition to its body: enough for its last message and a few grants. */
 const streamAllowance = 64 * messageCost;
-/** Allowance in bytes at the beginning. */
+/** Bytes allowed at the beginning, before any stream has ended. */
 const firstAllowance = 64 * 1024;
 
 export class Orphans {

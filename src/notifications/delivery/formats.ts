@@ -87,7 +87,7 @@ function pagerDutyEvent(notice: Notification, { origin, routingKey }: BodyOption
   };
 }
 
-/** Returns the key by which the end of an incident finds its beginning. */
+/** Returns the incident's key, which is the same for its first and its last event. */
 function incidentKey(notice: Notification): string {
   return `${beginnings[notice.type] ?? notice.type} ${subjectOf(notice)}`.slice(0, 255);
 }
@@ -118,8 +118,8 @@ function isIncident({ type }: Pick<Notification, "type">): boolean {
 }
 
 /**
- * Returns the labels that keep events with the same subject apart: other quotas of the same owner, and a later, worse
- * event about the same quota. Alertmanager reports alerts with the same labels once.
+ * Returns the labels that distinguish events about the same subject, such as two quotas of one owner, or a higher
+ * threshold of the same quota. Without them Alertmanager would report only one of the alerts.
  */
 function partsOf({ data }: Pick<Notification, "data">): Record<string, string> {
   const { environment, unit, per, models, tag, threshold, days } = data as Record<string, unknown>;

@@ -108,7 +108,8 @@ export class IncidentWatch {
       await teller.notify(state.began(since));
       return;
     }
-    // A process that reported an incident has seen the fault.
+    // If another process reported the incident, this process waits: soon after its start it has not seen any failure
+    // yet.
     if (replicaId !== own && clock.monotonicMs() - this.#startedMs < learningMs) return;
     const over = state?.ended(since, clock.nowSeconds());
     if (over && !(await teller.notify(over))) return;

@@ -89,7 +89,8 @@ export class KeyWatch {
       for (const key of page.keys) {
         const rotation = begun < maxRotations ? rotationDue(key, now) : undefined;
         for (const tidings of [expiring(key, now), unused(key, now)]) if (tidings) await teller.notify(tidings);
-        // A key ends only after its owners were told when. What could not be stored is tried again at the next check.
+        // A rotation ends a key only after the owners were notified. If the notification could not be stored, the next
+        // check tries again.
         if (!rotation || !(await teller.notify(rotation))) continue;
         if (await rotations.begin(key.id, rotation.data.ends_at, rotationEvent(rotation, now))) begun++;
       }

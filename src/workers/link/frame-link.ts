@@ -14,7 +14,10 @@ export interface LinkSocket {
 }
 
 export interface LinkListener {
-  /** Called in the order of sending, as is `figures`. An exception in either ends the link. */
+  /**
+   * Called for each JSON message. The calls of `received` and `figures` come in the order of sending. An exception in
+   * either of them ends the link.
+   */
   received(message: Message): void;
   /**
    * Called with a message without text. Its numbers are in `words` from `at` on, until this call returns. `kind` is the

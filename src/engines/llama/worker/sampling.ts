@@ -90,8 +90,8 @@ export function evaluateOptions(
 }
 
 /**
- * Returns the 32-bit seed for llama.cpp. The first choice uses a 32-bit seed unchanged. Anything else is hashed,
- * so that the second choice does not equal the first of the next seed.
+ * Returns the 32-bit seed for llama.cpp. The first choice uses a 32-bit seed unchanged. A larger seed, or the seed of a
+ * further choice, is hashed: otherwise the second choice would equal the first choice of the next seed.
  */
 export function choiceSeed(seed: number, choice: number): number {
   if (choice === 0 && seed >= 0 && seed <= 0xffff_ffff) return seed;

@@ -4,7 +4,7 @@ import type { Batching } from "./batching.ts";
 
 interface Slot {
   readonly sequence: LlamaContextSequence;
-  /** The number of the last loan. The sequence with the lowest number is the least recently used. */
+  /** The sequential number of the last loan. The sequence with the lowest number is the least recently used. */
   lastUse: number;
 }
 

@@ -71,7 +71,7 @@ export class GrammarRules {
   }
 }
 
-/** The longest beginning, in characters, that another string may share with one of the texts. */
+/** The maximum characters that another string may have in common with the beginning of one of the texts. */
 const deepestDifference = 100;
 
 /**

@@ -25,8 +25,8 @@ const maxRepetitions = 1000;
  */
 const maxWork = 5000;
 /**
- * The work units of an optional member, and the repetitions that count as one unit. Both count as more work, because
- * llama.cpp's grammar compiler takes longer for them.
+ * Each optional member of an object costs this many work units. `repetitionsPerWork` repetitions cost one unit. Both
+ * are charged because llama.cpp's grammar compiler takes longer for them.
  */
 const workPerOptional = 2;
 const repetitionsPerWork = 50;
@@ -62,8 +62,8 @@ class SchemaTranslation {
   readonly #options: SchemaOptions;
   readonly #references = new Map<string, string>();
   /**
-   * The references that are being resolved without an object or array in between. If one of them occurs again,
-   * resolving would never end.
+   * The chain of references that lead directly to each other, without an object or array in between. If a reference
+   * occurs twice in the chain, resolving it would never end.
    */
   #leading = new Set<string>();
   readonly #budget: WorkBudget;

@@ -77,8 +77,8 @@ function commonTypes(one: readonly TypeName[], other: readonly TypeName[], path:
 }
 
 /**
- * Refuses to merge closed objects. `additionalProperties` refers to the properties beside it, but after a merge
- * it would refer to all.
+ * Refuses to merge closed objects. `additionalProperties` refers to the properties of the same schema, but after a
+ * merge it would refer to those of all schemas.
  */
 function refuseClosedParts(parts: readonly JsonObject[], path: string): void {
   const names = parts.map((part) => new Set(isObject(part["properties"]) ? Object.keys(part["properties"]) : []));
@@ -89,7 +89,10 @@ function refuseClosedParts(parts: readonly JsonObject[], path: string): void {
   }
 }
 
-/** Refuses to merge arrays with `prefixItems`. `items` refers to the elements after the `prefixItems` beside it. */
+/**
+ * Refuses to merge arrays with `prefixItems`. `items` applies to the elements after the `prefixItems` of the same
+ * schema, so a merge would change its meaning.
+ */
 function refuseSplitArrays(parts: readonly JsonObject[], path: string): void {
   const arrays = parts.filter(({ items, prefixItems }) => items !== undefined || prefixItems !== undefined);
   if (arrays.length > 1 && arrays.some(({ prefixItems }) => prefixItems !== undefined)) {

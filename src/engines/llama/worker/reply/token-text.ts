@@ -18,7 +18,7 @@ const incomplete = "\uFFFD";
  */
 const maxIncomplete = 3;
 /**
- * If there are more than twice as many pending tokens, only this many last ones are kept. Three replacement
+ * If more than twice this number of tokens is pending, only the last `maxHeldTokens` are kept. Three replacement
  * characters stand for at most nine bytes, so earlier tokens do not matter.
  */
 const maxHeldTokens = 9;
@@ -74,7 +74,10 @@ export class TokenText {
     return visible(piece);
   }
 
-  /** Drops all pending tokens but the last ones, whose text does not depend on the dropped ones. */
+  /**
+   * Drops all pending tokens except the last `maxHeldTokens`. The text of the remaining tokens does not depend on the
+   * dropped ones.
+   */
   #forget(heldLength: number): void {
     this.#trail = this.#pending.slice(-maxHeldTokens - trailLength, -maxHeldTokens);
     this.#pending = this.#pending.slice(-maxHeldTokens);

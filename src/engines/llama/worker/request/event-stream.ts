@@ -10,7 +10,7 @@ export class EventStream {
   readonly #frames: Frames;
   readonly #encoder = new TextEncoder();
   #unwritten: (() => string)[] = [];
-  /** True once text was pushed, besides that of `open`. */
+  /** True after the first call of `push`. Text from `open` does not count. */
   #begun = false;
   #text = "";
   #ended = false;
@@ -73,7 +73,10 @@ export class EventStream {
     this.#room?.resolve();
   }
 
-  /** Writes the first text immediately, because the client waits for it. The model waits meanwhile, this once. */
+  /**
+   * Writes the first text immediately, because the client waits for it. The model pauses only for this write; later
+   * text is written while the model computes.
+   */
   #begin(): void {
     this.#begun = true;
     this.#writeAll();

@@ -18,7 +18,10 @@ export class Frames {
     this.#frameMs = frameMs;
   }
 
-  /** Runs `write` once, together with the writes of other streams. If there was no write for a frame, it runs soon. */
+  /**
+   * Runs `write` once, together with the writes of other streams. If no write ran during the last frame, `write` runs
+   * soon.
+   */
   add(write: () => void): void {
     this.#writes.push(write);
     if (this.#writes.length > 1) return;
