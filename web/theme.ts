@@ -19,7 +19,9 @@ const water: MantineColorsTuple = [
   "#08465b",
 ];
 
-/** From text to background, tinted like the plain pages in dark mode. */
+/**
+ * Mantine's shades for the dark scheme, from the text color to the background, tinted like the server's sign-in pages.
+ */
 const dark: MantineColorsTuple = [
   "#d5dde4",
   "#bcc6ce",
@@ -72,7 +74,7 @@ export const colorsOf: CSSVariablesResolver = () => ({
     "--on-filled": "#ffffff",
     "--good": "#1f6b3d",
     "--mantine-color-anchor": "#0b5a75",
-    // Mantine's own backgrounds of alerts are too loud.
+    // Alerts get paler backgrounds than Mantine's own.
     "--mantine-color-red-light": "#fdeceb",
     "--mantine-color-yellow-light": "#fdf4d9",
     "--mantine-color-green-light": "#e7f6eb",

@@ -16,7 +16,7 @@ export interface Entry {
   path: readonly string[];
   subcommands: readonly { name: string; summary: string }[];
   flags: readonly Flag[];
-  /** The words that its arguments can have, if these are fixed. */
+  /** The values that the command's arguments can have. Empty if they are not fixed. */
   words: readonly string[];
 }
 
@@ -171,7 +171,7 @@ function quoted(text: string): string {
   return `'${text.replaceAll("'", "’").replaceAll("\\", "/")}'`;
 }
 
-/** Returns text quoted for use within `quoted`. */
+/** Puts text in double quotes, so that it stays one word within the single quotes of `quoted`. */
 function quotedTwice(text: string): string {
   return `"${text}"`;
 }

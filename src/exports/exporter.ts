@@ -12,7 +12,7 @@ import {
   exportedKinds,
 } from "../domain/exports.ts";
 
-/** A failed attempt. The message has no content and no secret. */
+/** The error of a failed attempt to export. The message contains no secret and nothing of the records. */
 export class ExportFault extends Error {
   override readonly name = "ExportFault";
   readonly retryAfterSeconds: number;
@@ -178,7 +178,7 @@ export class Exporter {
     }
   }
 
-  /** Sends batches until fewer wait than a batch should have. Never rejects. */
+  /** Sends batches until the waiting records no longer fill a batch. Never rejects. */
   async #drain(work: SinkWork): Promise<void> {
     const { store, holder, isAlone, clock, log } = this.#options;
     const { sink } = work;

@@ -6,7 +6,7 @@ import { ExportFault, type ExportSink } from "./exporter.ts";
 /** Records of one object. All of them are in memory while they are sent. */
 const maxRecords = 2_000;
 
-/** Number of lines in one step, because a step delays requests. */
+/** Number of records that are serialized at a time, because serializing delays requests. */
 const linesAtOnce = 100;
 
 export interface ObjectSinkOptions {

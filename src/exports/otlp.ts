@@ -128,7 +128,9 @@ export function otlpLogSink(
   };
 }
 
-/** Returns the end of the lines from `start` that fit into a message: at least one. */
+/**
+ * Returns the index after the last line of a message that begins with line `start`. A message has at least one line.
+ */
 function endOfMessage(lines: readonly string[], start: number, maxLength: number): number {
   let [end, length] = [start, 0];
   do length += lines[end++]?.length ?? 0;

@@ -127,7 +127,7 @@ function useFound(sections: readonly Section[], text: string): readonly Found[] 
     ...(id === undefined ? [] : [{ href: `/requests/${id}`, name: id, kind: "Request", icon: LogIcon }]),
     ...pages.slice(0, most),
     ...named.slice(0, most).map(({ id: name }) => ({
-      // Only operators open a model by itself.
+      // Only operators can open the view of a single model. For other users, the link filters the list of models.
       href: `/catalog?${isOperator ? "model" : "search"}=${encodeURIComponent(name)}`,
       ...{ name, kind: "Model", icon: CpuIcon },
     })),

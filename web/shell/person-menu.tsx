@@ -89,7 +89,10 @@ export function PersonMenu() {
   );
 }
 
-/** Submits the form of the plain pages, whose answer clears the cookie and redirects to the sign-in page. */
+/**
+ * Submits the sign-out form of the server-rendered pages. The answer clears the cookie and redirects to the sign-in
+ * page.
+ */
 function signOut(csrfToken: string): void {
   forgetTab();
   const form = document.createElement("form");

@@ -118,7 +118,7 @@ export function removeClientFile(path: string): void {
   }
 }
 
-/** Runs `work` on the text of the file and adds the file's name to its errors. */
+/** Runs `work` on the text of the file. If `work` throws a SettingsError, throws a CliError that names the file. */
 export function understandingFile<Result>(path: string, work: () => Result): Result {
   try {
     return work();

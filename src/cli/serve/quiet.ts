@@ -24,8 +24,9 @@ interface Releases {
 }
 
 /**
- * In production, the compiled code stays in memory: without it, the first second after each pause took several times
- * the processor time (docs/adr/0027-memory.md). In development, on a person's own machine, the code is released too.
+ * Returns memory after quiet seconds. In production, the compiled code stays in memory: without it, the first second
+ * after each pause took several times the processor time (docs/adr/0027-memory.md). In development, on a person's own
+ * machine, the compiled code is released too.
  */
 export function releaseWhenQuiet(
   server: Pick<RunningServer, "requests">,

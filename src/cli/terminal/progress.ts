@@ -63,7 +63,7 @@ export function startProgress(terminal: Terminal, options: ProgressOptions): Pro
   };
 }
 
-/** Measures the speed over the last seconds. Bytes before the first record do not count. */
+/** Measures the speed over the last seconds. Bytes before the first call of `record` do not count. */
 class SpeedMeter {
   readonly #totalBytes: number;
   readonly #now: () => number;

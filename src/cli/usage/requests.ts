@@ -109,7 +109,7 @@ export const requestsCommand = serverCommand({
           terminal,
           entries.map((entry) => withAllNames(entry, names)),
         );
-      // An empty list suffices for `readGrants`, because the entries already name the app.
+      // The entries already name the app, so `readGrants` needs no request and returns an empty list.
       printRequests(terminal, await ask((_, signal) => withNames(connection, entries, async () => [], signal)));
     };
     return { json: raw, show };

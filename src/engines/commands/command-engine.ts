@@ -48,9 +48,12 @@ export interface CommandEngineOptions {
   stopMs?: number | undefined;
 }
 
-/** The longest wait for the model list, once the server is ready. */
+/** The longest wait for the model list, once the model server is ready. */
 const listTimeoutMs = 5_000;
-/** If a connection closes sooner than this, the gateway assumes that the server did not read the request. */
+/**
+ * If the model server closes a connection sooner than this, the gateway assumes that the model server did not read the
+ * request.
+ */
 const unreadMs = 1_000;
 
 export class CommandEngine implements Engine {
@@ -190,7 +193,7 @@ export class CommandEngine implements Engine {
       firstByteTimeoutMs: timeoutSeconds * 1000,
       idleTimeoutMs: idleSeconds * 1000,
     });
-    // Not every server has a model list. If the request fails, the configured model ids are used.
+    // Not every model server has a model list. If the request fails, the configured model ids are used.
     this.#listed = await this.#server.models(AbortSignal.timeout(listTimeoutMs)).catch(() => []);
     await knowledge.measure(settings, run.mark);
     this.#options.onLoaded(this);

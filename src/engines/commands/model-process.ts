@@ -25,7 +25,7 @@ export interface ModelProcessOptions {
   log: Log;
   /** Returns the memory to reserve for the command: configured, measured or estimated. */
   memory(): Amounts;
-  /** Called once the server accepts requests. Resolves once the server's models and memory have been read. */
+  /** Called once the model server accepts requests. Resolves once its models and memory have been read. */
   onReady(run: ServerRun): Promise<void>;
   /** Called once waiting requests may continue: the server accepts requests, or has failed. */
   onOpen(): void;
@@ -39,7 +39,7 @@ const maxRetryMs = 30_000;
 const maxFailures = 3;
 /** The time for which a failed command is not started again, whatever requests arrive. */
 const restMs = 15_000;
-/** If a server ran this long before it died, the back-off starts from the beginning. */
+/** If a model server ran this long before it died, the back-off starts from the beginning. */
 const stableMs = 60_000;
 /** After the server has closed a connection, the longest wait for its process to end. */
 const goneMs = 5_000;
@@ -307,7 +307,7 @@ export class ModelProcess implements Tenant, OnDemand {
       await this.#options.onReady(run);
       if (this.#run === run && this.#state === "loading") this.#opens(beganMs);
     } catch (error) {
-      // The process has ended or is being stopped. `#ended` handles that.
+      // If the process has ended or is being stopped, `#ended` handles that.
       if (this.#run !== run || this.#state !== "loading") return;
       this.#failure = textOf(error);
       void run.stop();

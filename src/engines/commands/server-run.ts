@@ -19,7 +19,7 @@ const defaultStopMs = 10_000;
 const firstProbeMs = 50;
 const maxProbeMs = 1_000;
 const pollTimeoutMs = 5_000;
-/** A server that sends nothing and fails this many polls is considered hung. */
+/** A model server is considered hung if it sends nothing and fails this many polls. */
 const maxMisses = 2;
 
 export class ServerRun {

@@ -29,7 +29,7 @@ export interface Tenant {
 /** Memory that is reserved for a model. The model counts as loading until `loaded` is called. */
 export interface Lease {
   readonly amounts: Amounts;
-  /** Call this once the model is loaded or awake. From then on it may be told to leave. */
+  /** Call this once the model is loaded or awake. From then on, the budget may call the model's `leave`. */
   loaded(): void;
   /** Sets the memory that the model really uses, once it is known. */
   resize(amounts: Amounts): void;

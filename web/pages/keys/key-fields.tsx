@@ -31,7 +31,7 @@ interface KeyFieldsProps {
   grantable: readonly Scope[];
   /** The usage of the key's quotas. */
   used?: readonly UsedQuota[];
-  /** The first of the folded settings. */
+  /** Rendered first in the collapsed section "More settings". */
   children?: ReactNode;
 }
 
@@ -125,7 +125,7 @@ export function KeyFields({ draft, change, errorOf, grantable, used, children }:
 function PermissionFields(props: Pick<KeyFieldsProps, "draft" | "change" | "errorOf" | "grantable">) {
   const { draft, change, errorOf, grantable } = props;
   const presets = presetsOf(grantable);
-  // A choice of single permissions may equal a preset, and its boxes stay open.
+  // If the user chose single permissions, their checkboxes stay open even if the choice equals a preset.
   const [isOwn, setOwn] = useState(() => presetOf(draft.scopes, presets) === "restricted");
   const preset = isOwn ? "restricted" : presetOf(draft.scopes, presets);
   const shown = scopes.filter(({ scope }) => grantable.includes(scope) || draft.scopes.includes(scope));

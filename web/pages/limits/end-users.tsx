@@ -16,9 +16,9 @@ import { quotasInWords } from "../../parts/words/quotas.ts";
 const path = "/v1/account/end-users";
 const pathOf = (id: string) => `${path}/${encodeURIComponent(id)}`;
 
-/** Stands for the default budget among the ids in the drawer. */
+/** The budget that the drawer shows: an end user's, or the default budget. */
 interface Edited {
-  /** Undefined for the default budget. */
+  /** The id of the end user; undefined for the default budget. */
   id: string | undefined;
 }
 

@@ -29,7 +29,8 @@ export function useDecision(server: string) {
           await call<ToolDefinition>("POST", path, { body });
         }
       } catch (error) {
-        // Earlier decisions took effect, and this definition may have changed.
+        // Loads the definitions again: decisions before the failure took effect, and the refused definition may have
+        // changed.
         void client.invalidateQueries({ queryKey: [path] });
         throw error;
       }

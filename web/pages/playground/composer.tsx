@@ -62,7 +62,7 @@ export function Composer({ field, label, value, running, files, children, change
             hidden
             onChange={({ currentTarget }) => {
               void add([...(currentTarget.files ?? [])]);
-              // The same file can be chosen again.
+              // Clear the field: otherwise the browser would report no change if the user chose the same file again.
               currentTarget.value = "";
             }}
           />

@@ -293,8 +293,9 @@ function sumOf(one: Usage | null, other: Usage | null): Usage | null {
 const current = new Map<string, { of: string; conversation: Conversation }>();
 
 /**
- * Returns the conversation of `of`: a person, an account and an environment. Stops and drops the conversation of any
- * other `of`. A model that is compared with the first has its own conversation.
+ * Returns the conversation with this endpoint. `of` identifies the person, the account and the environment;
+ * conversations of any other `of` are stopped and dropped. A model that is compared with the first has its own
+ * conversation.
  */
 export function conversationOf(path: AnswerPath, of: string, compared?: string): Conversation {
   for (const [place, one] of current) {

@@ -51,7 +51,7 @@ export function Talk({ conversation, models, model, isChat, others }: TalkProps)
   const [attachments, setAttachments] = useState(noFiles);
   const [open, setOpen] = useState<"code" | "settings">();
   const hasRoom = useMediaQuery("(min-width: 75em)", undefined, { getInitialValueInEffect: false });
-  // Compared models need the room of the settings.
+  // The columns of compared models take up the space beside the conversation, so the settings move into a drawer.
   const isWide = hasRoom && others.length === 0;
   const field = useRef<HTMLTextAreaElement>(null);
   const offer = useOffer({ enabled: isChat && settings.tools.length > 0 });

@@ -65,7 +65,8 @@ function cellOf(name: string, value: unknown): string {
   if (name === "at") return new Date(Number(value) * 1000).toISOString();
   if (typeof value === "number" || typeof value === "boolean") return String(value);
   const text = Array.isArray(value) ? value.join(" ") : String(value);
-  // A spreadsheet runs a text that begins so as a formula, and clients choose models and tags.
+  // Clients choose the names of models and tags, and a spreadsheet runs text as a formula if it begins with one of
+  // these characters.
   const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }

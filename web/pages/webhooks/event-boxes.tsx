@@ -1,4 +1,4 @@
-// Chooses the events of a webhook; none means all.
+// Chooses the events of a webhook. If no event is chosen, the webhook receives all events.
 import { Checkbox, Stack } from "@mantine/core";
 import { type EventType, eventMeanings, type WebhookKind } from "./webhook-kind.ts";
 

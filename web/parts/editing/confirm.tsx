@@ -32,7 +32,8 @@ interface ConfirmProps {
 /** The Escape handler of the open dialog. */
 let onEscape: (() => void) | undefined;
 
-// The listener captures, because Mantine would also close the drawer below.
+// This listener runs in the capture phase, before Mantine's. Otherwise Escape would also close the drawer below the
+// dialog.
 window.addEventListener(
   "keydown",
   (event) => {

@@ -1,4 +1,4 @@
-// A form of a dialog or drawer: the fields, errors of the server about none of them, and the buttons.
+// A form of a dialog or drawer: the fields, the server's errors that concern none of these fields, and the buttons.
 import { Button, Group, Stack } from "@mantine/core";
 import { type ReactNode, type Ref, useState } from "react";
 import type { ApiFailure } from "../../api/client.ts";

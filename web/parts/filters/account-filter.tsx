@@ -31,7 +31,7 @@ export function AccountFilter({ value, choose }: { value: string; choose(value: 
   );
 }
 
-/** Returns the entries, and the chosen one if they lack it. */
+/** Returns the entries. If the chosen entry is not among them, it is added first. */
 export function withChosen(value: string, entries: readonly { value: string; label: string }[] = []) {
   const isKnown = value === "" || entries.some((entry) => entry.value === value);
   return isKnown ? [...entries] : [{ value, label: value }, ...entries];

@@ -16,7 +16,7 @@ interface Saved {
   search: string;
 }
 
-/** `path` is the page's, whatever record of its list is open. */
+/** `path` is the path of the list's page, even while one of the list's records is open. */
 export function SavedFilters({ path }: { path: string }) {
   const { session } = useSession();
   const [, navigate] = useLocation();

@@ -2,7 +2,10 @@
 import { useCallback, useMemo } from "react";
 import { useSearchParams } from "wouter";
 
-/** Returns values by name; `defaults` are left out of the address. A change replaces the history entry. */
+/**
+ * Reads the parameters `defaults` from the page's address. A value that equals its default is left out of the address.
+ * A change replaces the history entry.
+ */
 export function useAddress<Name extends string>(defaults: Readonly<Record<Name, string>>) {
   const [parameters, setParameters] = useSearchParams();
   const text = parameters.toString();

@@ -2,8 +2,8 @@
 
 let address: string | undefined;
 
-// This file is loaded before the router. Listeners run in order of registration and React renders between two of them,
-// so the flag is set when a page renders. The second event is the router's, for each page that a link opens.
+// This file is loaded before the router, so these listeners run first: React renders the page between two listeners,
+// and must find the address set. The router sends `pushState` for each page that a link opens.
 window.addEventListener("popstate", () => {
   address = addressHere();
 });

@@ -35,7 +35,7 @@ export function Section({ title, about, actions, children }: SectionProps) {
   );
 }
 
-/** Has no frame, because the drawer is one. */
+/** A titled part of a drawer. It has no frame, because the drawer itself has one. */
 export function DrawerPart({ title, children }: Pick<SectionProps, "title" | "children">) {
   return (
     <section>
