@@ -74,7 +74,7 @@ export const colorsOf: CSSVariablesResolver = () => ({
     "--on-filled": "#ffffff",
     "--good": "#1f6b3d",
     "--mantine-color-anchor": "#0b5a75",
-    // Alerts get paler backgrounds than Mantine's own.
+    // Mantine's own backgrounds of alerts are too saturated.
     "--mantine-color-red-light": "#fdeceb",
     "--mantine-color-yellow-light": "#fdf4d9",
     "--mantine-color-green-light": "#e7f6eb",

@@ -70,7 +70,7 @@ export class StoredFiles {
     try {
       return new NewFile(file, await objects.create(id), { ...this.#options, bounds });
     } catch (error) {
-      // Release the reserved space now; otherwise it would stay reserved for a day.
+      // Without this call, the reserved space would stay reserved for a day.
       await files.forget([id]).catch(() => {});
       throw error;
     }

@@ -25,7 +25,7 @@ export const awayRetrySeconds = 2;
 export class NodeEngine implements Engine {
   readonly nodeId: string;
   readonly name: string;
-  /** Multipart forms are not accepted: a form may have gigabytes, and the tunnel sends a body in messages. */
+  /** Forms (multipart bodies) are not accepted: a form may have gigabytes, and the tunnel sends a body in messages. */
   readonly takesForms = false;
   /** A node knows no accounts, so users' identifiers are hashed. */
   readonly isolation = hashed;

@@ -62,7 +62,7 @@ export function Composer({ field, label, value, running, files, children, change
             hidden
             onChange={({ currentTarget }) => {
               void add([...(currentTarget.files ?? [])]);
-              // Clear the field: otherwise the browser would report no change if the user chose the same file again.
+              // The field is cleared, because the browser would report no change if the user chose the same file again.
               currentTarget.value = "";
             }}
           />
