@@ -57,7 +57,8 @@ export class WorkerProcess {
   readonly #log: Log;
   readonly #onReady: (ready: WorkerReady) => void;
   readonly #onFailed: () => void;
-  readonly #directory = mkdtempSync(join(tmpdir(), "headrace-engine-"));
+  /** The private directory of the current process's socket. */
+  #directory: string | undefined;
   #state: State = "stopped";
   #process: Bun.Subprocess<"pipe", "pipe", "pipe"> | undefined;
   #ready: WorkerReady | undefined;
@@ -179,13 +180,25 @@ export class WorkerProcess {
     await this.stop();
     for (const waiter of this.#waiting)
       waiter.reject(new GatewayError("service_unavailable", "Headrace is shutting down."));
-    rmSync(this.#directory, { recursive: true, force: true });
+    this.#removeDirectory();
+  }
+
+  /** Each process gets a new directory, because systems delete old directories from their temporary files. */
+  #newDirectory(): string {
+    this.#removeDirectory();
+    this.#directory = mkdtempSync(join(tmpdir(), "headrace-engine-"));
+    return this.#directory;
+  }
+
+  #removeDirectory(): void {
+    if (this.#directory !== undefined) rmSync(this.#directory, { recursive: true, force: true });
+    this.#directory = undefined;
   }
 
   async #launch(): Promise<void> {
     const generation = ++this.#generation;
     this.#wasReady = false;
-    const socket = join(this.#directory, `${generation}.sock`);
+    const socket = join(this.#newDirectory(), "engine.sock");
     const startedMs = exactMs();
     const { modelId } = this.#options;
     const child = Bun.spawn([...selfCommand("run-model"), JSON.stringify({ ...this.#options, socket })], {
