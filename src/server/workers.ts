@@ -1,7 +1,8 @@
 // The worker processes of this server, with the messages to and from them.
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join, resolve } from "node:path";
+import { wallMs } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Config, ReloadableConfig } from "../config/config.ts";
 import { type KeyRing, keyRing } from "../domain/key-ring.ts";
@@ -206,13 +207,33 @@ export class Workers {
 }
 
 const socketsName = "headrace-workers-";
+/** Many systems delete temporary files that are some days old, macOS after three. */
+const touchMs = 3_600_000;
 
 /** Creates a private directory for the sockets of this process and its workers. The data directory records its path. */
-export function socketDirectory(dataDir: string): { path: string; close(): void } {
+export function socketDirectory(dataDir: string, everyMs = touchMs): { path: string; close(): void } {
   const path = mkdtempSync(join(tmpdir(), socketsName));
   writeFileSync(ownerOf(path), resolve(dataDir));
   writeFileSync(noteOf(dataDir), path, { mode: 0o600 });
-  return { path, close: () => removeLeftSockets(dataDir) };
+  const timer = setInterval(() => touchFiles(path), everyMs);
+  timer.unref();
+  return {
+    path,
+    close() {
+      clearInterval(timer);
+      removeLeftSockets(dataDir);
+    },
+  };
+}
+
+/** Makes the files look new. A worker that replaces a dead one needs them, however long the server has run. */
+function touchFiles(directory: string): void {
+  const now = wallMs() / 1000;
+  try {
+    for (const name of readdirSync(directory)) utimesSync(join(directory, name), now, now);
+  } catch {
+    // The files were deleted. The workers that run do not need them.
+  }
 }
 
 /** Removes the socket directory that a killed process left. The caller must hold the data directory's lock. */
