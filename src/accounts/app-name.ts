@@ -1,4 +1,5 @@
-// Checks the name of an app. People see the name when they allow the app, so it must not resemble this server's name.
+// Checks the name of an OAuth app. People see the name when they allow the app, so it must not resemble the name
+// Headrace.
 import { invalidRequest } from "../base/errors.ts";
 import { keyName } from "../policy/manage/key-values.ts";
 
@@ -31,7 +32,7 @@ const alikes: Readonly<Record<string, string>> = {
 const letterOf = new Map(
   Object.entries(alikes).flatMap(([letter, others]) => [...others].map((other) => [other, letter] as const)),
 );
-/** People read `ci` as a `d`. Applied after the other replacements. */
+/** `ci` looks like a `d` to people. This replacement is made after those of `alikes`. */
 const twoAsOne = /ci/g;
 
 /** Returns the name as stored. Throws `invalid_request` if the name is invalid or resembles this server's own. */

@@ -87,8 +87,9 @@ export class BrowserSessions {
   }
 
   /**
-   * Starts a session with a new token and returns its cookie. Throws `permission_denied` if the proof is no longer
-   * valid: a new session must not survive a change, such as a new password, that ended all others.
+   * Starts a session with a new token and returns its cookie. `proof` is the password hash or passkey with which the
+   * person signed in. Throws `permission_denied` if the proof is no longer valid: a new session must not survive a
+   * change, such as a new password, that ended all others.
    */
   async start(
     person: Person,
@@ -156,8 +157,9 @@ export class BrowserSessions {
   }
 
   /**
-   * Reports whether a replaced token is still valid. Requests on their way may carry it, and so may a browser that
-   * never received the new token. If both tokens are in use, another person has one of them, so the session ends.
+   * Reports whether a replaced token is still valid. Concurrent requests may still carry the replaced token, and so may
+   * a browser that never received the new one. If both tokens are in use, another person has one of them, so the
+   * session ends.
    */
   async #stillCounts({ session }: FoundSession, origin: BrowserOrigin): Promise<boolean> {
     if (this.#options.clock.nowSeconds() < session.rotatedAt + replacedForSeconds) return true;
@@ -234,7 +236,7 @@ export class BrowserSessions {
   }
 }
 
-/** Returns the error for a suspended person, who has proven who they are. */
+/** Returns the error for a suspended person whose identity is already proven. */
 export function suspended(): GatewayError {
   return forbidden(
     "You are suspended on this server: you cannot sign in, and your keys and apps are refused. Nothing of yours was deleted. Ask the operator of this server.",

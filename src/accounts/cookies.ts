@@ -13,8 +13,8 @@ export function cookieIn(header: string | null, name: string): string | undefine
   const start = `${name}=`;
   const found = (header ?? "")
     .split(";")
-    // Removes only the blanks that browsers add. Browsers do not enforce the `__Host-` prefix after any other
-    // character.
+    // Removes only the blanks that browsers add. If another character were removed from the start, a cookie with that
+    // character before `__Host-` would pass, and browsers do not protect such a name.
     .map(withoutBlanks)
     .filter((pair) => pair.startsWith(start));
   return found.length === 1 ? found[0]?.slice(start.length) : undefined;

@@ -1,4 +1,4 @@
-// Ends every credential that other people could have, when a person first proves their address.
+// Ends every credential that another person may have created for an address, when the address's owner first proves it.
 import type { PeopleChange } from "../domain/people/person.ts";
 
 /**

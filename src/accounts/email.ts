@@ -6,7 +6,8 @@ import { normalizedEmail } from "../domain/people/person.ts";
 const longest = 254;
 const maxLocalPartLength = 64;
 /**
- * Quoting, lists, comments and invisible characters are excluded: text that reads as one address must be that address.
+ * The part before the `@`. Quoting, lists, comments and invisible characters are excluded, so that the address is
+ * exactly the text that people see.
  */
 const localPart = /^[\p{L}\p{M}\p{N}!#$%&'*+/=?^_`{|}~-]+(?:\.[\p{L}\p{M}\p{N}!#$%&'*+/=?^_`{|}~-]+)*$/u;
 const domain =

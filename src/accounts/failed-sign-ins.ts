@@ -22,7 +22,7 @@ export class FailedSignIns extends BoundedAudit {
     this.#clock = options.clock;
   }
 
-  /** Records a failure; `personId` is the intended person, or null if unknown. */
+  /** Records a failure. `personId` is the person whose address was entered, or null if the address is unknown. */
   record(reason: SignInFault, personId: string | null, origin: BrowserOrigin): void {
     this.#record(personId, { reason, method: "password" }, origin);
   }

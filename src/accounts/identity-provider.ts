@@ -225,8 +225,8 @@ function identityOf(
 }
 
 /**
- * Returns a fetch that limits the size of an answer and follows no redirect, so that only the provider gets the code or
- * secret. A provider on this machine cannot lead to plain http elsewhere.
+ * Returns a `fetch` that limits the size of an answer. It follows no redirect, so that only the provider gets the code
+ * or secret, and a provider on this machine cannot redirect to plain http elsewhere.
  */
 function boundedFetch(isLocal: boolean) {
   return async (url: string, options: CustomFetchOptions): Promise<Response> => {

@@ -1,4 +1,5 @@
-// Members ask for more of a quota; owners and admins, or operators for accounts, grant it for a time or refuse.
+// Requests of members for a higher quota. Owners and admins grant a raise for a limited time, or refuse. Only operators
+// decide about quotas of the account.
 import { forbidden, GatewayError, invalidRequest } from "../base/errors.ts";
 import { shown } from "../base/text/shown.ts";
 import {
@@ -30,7 +31,7 @@ export interface LimitRequestsOptions {
   people: Pick<PersonStore, "findMembership" | "membershipsOf">;
   /** Never rejects. The request is in the list even if nobody could be notified. */
   notify(tidings: Tidings): Promise<unknown>;
-  /** Called after a raise began or was ended early, to renew the limits in use. */
+  /** Called with the accounts' ids after a raise began or was ended early, so that the new limits take effect. */
   changed(ids: readonly string[]): void;
 }
 

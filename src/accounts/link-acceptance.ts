@@ -42,8 +42,9 @@ export class LinkAcceptance {
   }
 
   /**
-   * Makes the person an operator, and the owner of the first account, or its admin if it has an owner. A known address
-   * gets this password: the link's creator has the data directory, so nothing can be hidden from them.
+   * Makes the person an operator, and the owner of the first account, or its admin if it has an owner. If a person with
+   * this address exists, that person gets the new password. This gives no new access, because the link's creator
+   * already has the data directory.
    */
   async setup(
     token: string,

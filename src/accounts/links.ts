@@ -125,8 +125,8 @@ export class OneTimeLinks {
   }
 
   /**
-   * Invites a person. Throws `permission_denied` if the principal may not invite with that role, `invalid_request` for
-   * an invalid address or a member's, and `rate_limit_exceeded`.
+   * Invites a person. Throws `permission_denied` if the principal may not invite with that role, `invalid_request` if
+   * the address is invalid or belongs to a member, and `rate_limit_exceeded`.
    */
   async invite(request: {
     by: Principal;

@@ -26,15 +26,18 @@ export interface PendingKind {
 }
 
 /**
- * The interval at which the entries are counted while the store fills up. Counting takes time in proportion to the entries, so the
- * maximum may be exceeded a little.
+ * The number of times that `trim` counts the entries while the store fills up. Counting takes time in proportion to the
+ * entries, so the maximum may be exceeded a little between two counts.
  */
 const trimsPerFill = 100;
 
-/** The number of characters of the tag that stands for a network. A dot follows the tag in the key. */
+/** The length of the network tag, a keyed hash of the client's network at the start of a key. A dot follows the tag. */
 const tagLength = 8;
 
-/** Returns the digest of a key, after the key's network tag if it has one: the store counts entries by this tag. */
+/**
+ * Returns the digest of a key. If the key has a network tag, the tag precedes the digest, because the store counts
+ * entries by tag.
+ */
 function digestOf(key: string): string {
   return key[tagLength] === "." ? `${key.slice(0, tagLength + 1)}${tokenDigest(key)}` : tokenDigest(key);
 }

@@ -22,7 +22,7 @@ export interface SignInOptions {
   failures: Pick<FailedSignIns, "record">;
   clock: Clock;
   log: Log;
-  /** Stores where people signed in lately. */
+  /** The store of recent sign-ins: which address signed in from which network. */
   pending: PendingOptions;
   /**
    * The failures allowed in a row, per network address and per email address. They are restored within `windowSeconds`.
@@ -74,8 +74,9 @@ export class SignIn {
   }
 
   /**
-   * Returns the limits. Failures on a network where the person signed in before are counted separately. So a stranger
-   * who uses up the address's attempts does not lock out the person there.
+   * Returns the limits on failed attempts. On a network where the person signed in before, failures are counted
+   * separately. So a stranger who uses up the address's attempts elsewhere does not lock out the person on that
+   * network.
    */
   async #limitsOf(address: string, loginDigest: string, { clientAddress }: BrowserOrigin): Promise<AttemptLimit[]> {
     const { perAddress, perEmail, windowSeconds } = this.#options.throttle ?? defaultThrottle;

@@ -137,9 +137,10 @@ export class SingleSignOn {
   }
 
   /**
-   * Links the person who has this address to the provider's identity. If the person is linked to another identity, the
-   * two are different people: addresses pass to others, ids never (OpenID Connect Core, 5.7). If the address was never
-   * proven, another person may have created the credentials after seeing a shown invitation, so they end.
+   * Links the person who has this address to the provider's identity. Throws if the person is linked to another
+   * identity already: an address may pass to another person, but a provider's id does not (OpenID Connect Core, 5.7).
+   * If the address was never proven, another person may have created its credentials after seeing the invitation link,
+   * so these credentials end.
    */
   async #linked(email: string, proven: ProvenIdentity, origin: Origin): Promise<Found | undefined> {
     const { people } = this.#options;

@@ -66,7 +66,10 @@ function withoutFaults(data: unknown, found: readonly z.core.$ZodIssue[]): FileD
   return undefined;
 }
 
-/** Removes the value, or the mapping that lacks it. Returns false for a list, an entry of a list and a section. */
+/**
+ * Removes the value at the path or, if it is missing, the mapping that lacks it. Removes nothing and returns false for
+ * a list, an entry of a list, and a section of the file.
+ */
 function removeAt(data: unknown, path: Path): boolean {
   const key = path.at(-1);
   const parent = valueAt(data, path.slice(0, -1));

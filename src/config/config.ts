@@ -434,7 +434,7 @@ export function loadPullSource(env: Env = process.env): PullSource {
   return Object.freeze(source);
 }
 
-/** Checks and prepares this process for serving. Throws a ConfigError. */
+/** Checks Bun's limit of outgoing requests, and removes proxy variables from this process. Throws a ConfigError. */
 export function prepareServerProcess(): void {
   prepareProcess(process.env);
 }

@@ -38,7 +38,10 @@ export interface Setting {
 export interface FileDifference {
   /** The path of the key, such as `models[0].price.input`. */
   path: string;
-  /** The redacted value in use, and that of the file below. Null means that the key is not set. */
+  /**
+   * The redacted value in use. `in_file` is the redacted value in the file on the disk. Null means that the key is not
+   * set.
+   */
   in_effect: unknown;
   in_file: unknown;
   needs_restart: boolean;
@@ -160,7 +163,10 @@ interface Files {
   disk: YamlFile;
 }
 
-/** Returns the paths of options that a flag or variable sets: what the file says there is not used after a restart either. */
+/**
+ * Returns the paths of options that a flag or variable sets. Their values in the file are ignored, even after a
+ * restart.
+ */
 function outrankedPaths(reader: OptionReader): ReadonlySet<string> {
   const outranked = allOptions.filter((option) => ["flag", "variable"].includes(reader.take(option).from));
   return new Set(outranked.flatMap(({ file }) => (file ? [renderPath(file)] : [])));

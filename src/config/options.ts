@@ -34,7 +34,7 @@ export interface Option<S extends z.ZodType = z.ZodType, D = z.output<S> | undef
    */
   flag: string | undefined;
   env: string | undefined;
-  /** True if the value may also stand in the file that the variable's name with `_FILE` names. */
+  /** True for a secret. The variable's name with `_FILE` appended may then name a file that contains the value. */
   isSecret: boolean;
   /** The path of keys in the file. */
   file: readonly string[] | undefined;
@@ -436,7 +436,7 @@ export const options = {
   }),
 } as const;
 
-/** The variables whose values may also stand in files. */
+/** The variables whose values may be in a file, which the variable's name with `_FILE` appended names. */
 export const secretVariables: readonly string[] = Object.values(options).flatMap(({ env, isSecret }) =>
   isSecret && env ? [env] : [],
 );

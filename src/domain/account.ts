@@ -100,8 +100,9 @@ export interface OrganizationStore {
   /** Deletes an organization that has no accounts. Returns whether it was deleted. */
   deleteOrganization(id: string, event: AuditEvent): Promise<boolean>;
   /**
-   * Puts the account into an organization, or into none. Returns the organization that the account was in before, or
-   * undefined if nothing changed, because the account or the organization does not exist or the account was there.
+   * Moves the account into an organization, or out of its organization if `organizationId` is null. Returns the
+   * organization that the account was in before. Returns undefined if nothing changed: the account or the organization
+   * does not exist, or the account was there already.
    */
   moveAccount(
     accountId: string,

@@ -1,4 +1,5 @@
-// Declared objects: objects of the installation that operators keep in files, their names there and their managers.
+// Declared objects: objects of the installation that operators keep in files, each with its external name and the set
+// of files that manages it.
 import type { Acting } from "./audit.ts";
 
 /** The kinds in the order of creation: an object refers only to kinds before its own. */

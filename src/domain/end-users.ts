@@ -1,4 +1,5 @@
-// An end user is a user whom an account's requests name, and who is no member. The account can set budgets for them.
+// An end user is a person whom an account's requests name and who is not a member. The account can set budgets for end
+// users.
 import type { QuotaRule } from "./limits/quota-rules.ts";
 import { isTag } from "./usage/request-tags.ts";
 
@@ -16,7 +17,10 @@ export const maxNamedEndUsers = 200;
 export const maxBudgetsLength = 128 * 1024;
 /** Each quota is checked with every request of the end user. */
 export const maxEndUserQuotas = 4;
-/** The tag of end users that are too many for a day. They share one budget. */
+/**
+ * The tag for further end users once requests have named too many different ones in a day. All of these share one
+ * budget.
+ */
 export const otherEndUsers = "user:other";
 const prefix = "user:";
 

@@ -42,28 +42,32 @@ export function shownLag(seconds: number): string {
 
 export interface ExportStore {
   /**
-   * Adds receivers, each from now on. Known ones continue where they are. Changes are refused while a receiver of audit
-   * events has failed for `maxAuditLag` seconds; null: never.
+   * Adds receivers. A new receiver gets the records from now on; a known one continues where it stopped. Changes are
+   * refused while a receiver of audit events has failed for `maxAuditLag` seconds; null means never.
    */
   register(
     names: readonly string[],
     wanted: { kinds: readonly ExportedKind[]; maxAuditLag: number | null },
   ): Promise<void>;
   /**
-   * Takes or renews the lease, and marks the receivers as in use. Returns false while another process has the lease.
-   * `isAlone`: no other process may use the database, so an earlier one is gone.
+   * Takes or renews the lease for exporting, and marks the receivers as in use. Returns false while another process has
+   * the lease. If `isAlone` is true, no other process may use the database, so a lease of an earlier process is
+   * ignored.
    */
   hold(
     holder: string,
     sinks: readonly string[],
     lease: { seconds: number; isAlone: boolean; maxAuditLag: number | null },
   ): Promise<boolean>;
-  /** No changes are refused any more because of this receiver, unless another process exports to it. */
+  /** Stops refusing changes because of this receiver, unless another process exports to the receiver. */
   unrequire(sink: string): Promise<void>;
   release(holder: string): Promise<void>;
   /** Returns the next batch of a receiver. Undefined if no record waits, or the lease was lost. */
   next(holder: string, sink: string, limit: number): Promise<ExportBatch | undefined>;
-  /** Moves the receiver's cursor behind the batch. Returns false if the lease was lost; another process repeats it. */
+  /**
+   * Moves the receiver's cursor behind the batch. Returns false if the lease was lost; the next process then sends the
+   * batch again.
+   */
   sent(holder: string, sink: string, end: number): Promise<boolean>;
   failed(holder: string, sink: string, error: string): Promise<void>;
   states(): Promise<ExportSinkState[]>;

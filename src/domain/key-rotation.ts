@@ -17,9 +17,9 @@ export interface KeyRotationStore {
   /** Sets or, with undefined, removes a schedule, and writes the audit event. */
   set(subject: string, rotation: KeyRotation | undefined, event: AuditEvent): Promise<void>;
   /**
-   * Ends the key at `endsAt`, until when its successor can be fetched once. Returns false if the key has ended or is
-   * ending already, so that only one of several processes begins a rotation, and for an operator's key without a
-   * schedule of its own.
+   * Ends the key at `endsAt`. Until then, its successor can be fetched once. Returns false if the key has ended or is
+   * ending already, so that only one of several processes begins a rotation. Also returns false for an operator's key
+   * without a schedule of its own.
    */
   begin(keyId: string, endsAt: number, event: AuditEvent): Promise<boolean>;
   /** Reports whether a rotation of the key has begun and its successor was not fetched. */

@@ -194,7 +194,7 @@ export const newAndUnbounded = {
   ...byName(keyAmounts, () => null),
 } as const satisfies Partial<ApiKeyRecord>;
 
-/** Returns the suspender of the key itself. A suspended person or app is no state of the key. */
+/** Returns the suspender of the key itself; null if only the key's person or app is suspended. */
 export function ownSuspender({ suspendedBy }: Pick<ApiKeyRecord, "suspendedBy">): Suspender | null {
   return suspendedBy === "person" || suspendedBy === "app" ? null : suspendedBy;
 }
@@ -243,7 +243,7 @@ export interface KeyStore {
    */
   findChainByDigest(digest: string, ...older: string[]): Promise<KeyChain | undefined>;
   findChainById(id: string): Promise<KeyChain | undefined>;
-  /** Returns the keys with these ids, in any order and without the keys and people above them. */
+  /** Returns the keys with these ids, in any order. Their parent keys and people are not included. */
   findKeys(ids: readonly string[]): Promise<ApiKeyRecord[]>;
   /**
    * Returns the oldest API key of an environment that neither a key nor a person created and that is no operator's. If
@@ -346,7 +346,7 @@ export function seesUsageOf(principal: Principal): string | null {
   return seesAll ? null : personId;
 }
 
-/** Reports whether the key has ended for good. A suspended key has not. */
+/** Reports whether the key has ended for good. A suspended key can be resumed, so it has not ended. */
 export function hasEnded(key: Parameters<typeof keyStatus>[0], nowSeconds: number): boolean {
   const status = keyStatus(key, nowSeconds);
   return status === "revoked" || status === "expired";

@@ -10,7 +10,10 @@ export interface Replica {
   /** Unix seconds on the database's clock. */
   startedAt: number;
   seenAt: number;
-  /** Upstreams of which a recent attempt of some replica failed, as this replica saw them. Null from older versions. */
+  /**
+   * Upstreams at which a recent attempt of any replica failed, as this replica last saw them. Null from replicas of
+   * older versions.
+   */
   attempts?: readonly AttemptReport[] | null;
 }
 

@@ -37,7 +37,7 @@ export class SqlComparisons implements Comparisons {
   readonly #db: Database;
   readonly #catchUp: () => Promise<void>;
 
-  /** `catchUp` is `SpoolLedger.catchUp`. */
+  /** `catchUp` brings the usage roll-ups up to date (`SpoolLedger.catchUp`). */
   constructor(db: Database, catchUp: () => Promise<void>) {
     this.#db = db;
     this.#catchUp = catchUp;

@@ -55,7 +55,7 @@ export class LedgerDrain {
   #taken: { requestId: string; at: number } | undefined;
   /** True if the last write failed. The next one may reach another database server after a failover. */
   #wasAway = false;
-  /** Runs the work on the database one after another. */
+  /** Runs tasks on the database one after another. */
   #queue: Promise<unknown> = Promise.resolve();
 
   constructor(options: LedgerDrainOptions) {
@@ -76,8 +76,8 @@ export class LedgerDrain {
   }
 
   /**
-   * Adds a settled record. `isSpooled`: the spool contains it. `segment` contains the record, or else its request's
-   * begin.
+   * Adds a settled record. If `isSpooled` is true, `segment` contains the record; otherwise only the line with which
+   * its request began.
    */
   add(usage: UsageColumns, row: number, segment: Segment, isSpooled: boolean): void {
     if (isSpooled && this.#pending.length >= this.#options.maxPending) this.leaveOnSpool(segment);
@@ -154,7 +154,8 @@ export class LedgerDrain {
   hold(owner: TotalsOwner, use: (waiting: SpanTotals) => void, until: Promise<void>): Promise<void> {
     return this.#inTurn(async () => {
       const { owns, totalOf } = await readOwnerTotals(this.#options.db, owner);
-      // This also works while the database refuses writes, for example on a full disk.
+      // If no record is unread or may be repeated, nothing is written here. So the usage can be read even while the
+      // database refuses writes, for example on a full disk.
       do {
         while (this.#unread > 0 || this.#mayRepeat) await this.#drain();
         this.#options.journal.commit();

@@ -23,7 +23,7 @@ export interface LedgerJournalOptions {
   clock: Clock;
   /**
    * Called with each settled record after its write. The row is valid only during the call. `segment` contains the
-   * record, or its request's begin if the write failed.
+   * record. If the write failed, `segment` contains only the line with which the request began.
    */
   onSettled(usage: UsageColumns, row: number, segment: Segment, isSpooled: boolean): void;
   /** Called after a tick's lines were written or the write failed. */
@@ -71,7 +71,7 @@ export class LedgerJournal {
   /** The disk space reserved for the last lines of all open requests, so that they can settle on a full disk. */
   #aheadBytes = 0;
   #failing = false;
-  /** True if the last reservation succeeded, so that there is space besides the reserved one. */
+  /** True if the last reservation succeeded, so the disk has more space than the journal has reserved. */
   #hasRoom = true;
   #failures = 0;
 
@@ -141,7 +141,7 @@ export class LedgerJournal {
   settle(entry: JournalEntry, end: UsageEnd): MaybePromise<void> {
     if (!entry.isOpen) return entry.kept;
     const isAlone = this.#turn === undefined && this.#open.size === 1;
-    // The reservation ends only when the line is in the frame.
+    // Keep the reservation until `#gather` has prepared the segment for the line.
     const turn = this.#gather(isAlone);
     this.#closed(entry);
     const row = this.#usage.add(entry.begin, usageKindOf(entry.kind, end), end);
@@ -227,7 +227,10 @@ export class LedgerJournal {
     return this.#turn === undefined && this.#open.size === 0;
   }
 
-  /** `isCommitted`: the caller itself commits before it returns. */
+  /**
+   * Returns the current tick, or begins one. If `isCommitted` is true, the caller commits before it returns. Otherwise,
+   * `commit` runs at the end of the tick.
+   */
   #gather(isCommitted = false): Tick {
     if (this.#turn === undefined) {
       this.#turn = new Tick(this.#options.spool.ready(this.#aheadBytes));

@@ -49,7 +49,7 @@ export interface SpoolLedgerOptions {
 export interface BesideOthers {
   /** Number of this process, from 1. */
   writer: number;
-  /** See `UsageWriterOptions`. */
+  /** Id of the installation that the usage belongs to. Undefined means the id in the database. */
   installation: string | undefined;
   /** Called with the requests that this process's predecessor left in the spool; see `RecoveryOptions`. */
   onRecords(records: readonly UsageRecord[]): void;
@@ -65,7 +65,7 @@ export interface LedgerFigures {
 }
 
 const maxBackOffMs = 5_000;
-/** Milliseconds between retries from which the database is reported as failing. */
+/** If retries are at least this many milliseconds apart, the database is reported as failing. */
 const judgedMs = 1_000;
 const syncEveryMs = 1_000;
 /** The milliseconds for which `close` waits for open requests. */
@@ -196,7 +196,10 @@ export class SpoolLedger implements Ledger {
     return this.#drain.readTotals(owner, use);
   }
 
-  /** See `LedgerDrain.hold`. */
+  /**
+   * Passes an owner's usage that is not in the database yet to `use`. Until `until` settles, nothing is written to the
+   * database.
+   */
   hold(owner: TotalsOwner, use: (waiting: SpanTotals) => void, until: Promise<void>): Promise<void> {
     return this.#drain.hold(owner, use, until);
   }

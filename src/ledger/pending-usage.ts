@@ -11,8 +11,8 @@ const maxSpare = 8;
 export class PendingBatch {
   readonly usage = new UsageColumns(batchSize);
   /**
-   * For each record, the segment of the spool that contains it, or else its request's begin. Pinned until the record is
-   * in the database.
+   * For each record, the segment of the spool that contains it, or else the line with which its request began. Pinned
+   * until the record is in the database.
    */
   readonly segments: Segment[] = [];
   /** 1 for each record that is in the spool, otherwise 0. */

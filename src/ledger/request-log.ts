@@ -19,14 +19,14 @@ import { tagInText } from "../storage/tables/tags-text.ts";
 const rowsAtOnce = 4_000;
 /** Factor by which the rows of the next query of a page grow if a query found none. */
 const growth = 8;
-/** Factor of rows to scan for the wanted ones, as a few others lie between them. */
+/** Factor by which more rows are scanned than wanted, because a few other rows lie between the wanted ones. */
 const slack = 1.3;
 /** Maximum milliseconds of queries for one page. The query that exceeds them still counts. */
 const budgetMs = 40;
 const hourSeconds = 3_600;
 const daySeconds = 86_400;
 
-/** From `from` to before `until`, in Unix seconds. */
+/** A time span in Unix seconds. `from` is included, `until` is not. */
 interface Span {
   from: number;
   until: number;
@@ -61,7 +61,7 @@ export class SqlRequestLog implements RequestLog {
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #catchUp: () => Promise<void>;
 
-  /** `catchUp` is `SpoolLedger.catchUp`. */
+  /** `catchUp` brings the usage roll-ups up to date (`SpoolLedger.catchUp`). */
   constructor(db: Database, clock: Pick<Clock, "monotonicMs">, catchUp: () => Promise<void> = async () => {}) {
     this.#db = db;
     this.#clock = clock;
@@ -163,7 +163,7 @@ export class SqlRequestLog implements RequestLog {
     return start;
   }
 
-  /** Returns the condition of each index of the records that finds a part of the matching ones. */
+  /** Returns an SQL condition for each index that finds some of the matching records. */
   #indexed({ environment, upstream, outcome, model }: RequestFilter) {
     const db = this.#db;
     if (outcome !== undefined && outcome !== "completed") return [db`outcome <> 'completed' AND`];
@@ -172,7 +172,10 @@ export class SqlRequestLog implements RequestLog {
     return [db`environment = ${environment} AND upstream = ${upstream} AND ${ofModel}`, db`trail IS NOT NULL AND`];
   }
 
-  /** Returns the time as the index has it: all but `usage_records_by_time` have an expression. */
+  /**
+   * Returns the SQL of the time as the index in use contains it. Each index has the expression `at + 0`, except
+   * `usage_records_by_time`.
+   */
   #time({ upstream, outcome, model }: RequestFilter) {
     const isNarrow = upstream !== undefined || model !== undefined || (outcome ?? "completed") !== "completed";
     return isNarrow ? this.#db`at + 0` : this.#db`at`;
@@ -221,7 +224,7 @@ export class SqlRequestLog implements RequestLog {
     const [first = db``, tried] = this.#indexed(filter);
     const time = this.#time(filter);
     const isTried = db`replace(trail, ${stepsOf(upstream ?? "")}, '') <> trail`;
-    // Requests that the model server failed, or another model server answered.
+    // Requests that were tried at this model server, but that another server or none answered.
     const others = tried && db`${tried} coalesce(upstream, '') <> ${upstream ?? ""} AND ${isTried} AND`;
     const ofUpstream = upstream === undefined || tried ? db`` : db`AND (upstream = ${upstream} OR ${isTried})`;
     const matching = (isFirst: boolean) => db`
@@ -258,7 +261,7 @@ export class SqlRequestLog implements RequestLog {
   }
 }
 
-/** Returns how many rows to scan for `wanted` ones if one of `perRow` matches. */
+/** Returns how many rows to scan to find `wanted` matches, if one row of `perRow` matches. */
 function scanned(wanted: number, perRow: number): number {
   return Math.min(Math.ceil(wanted * perRow * slack), rowsAtOnce);
 }

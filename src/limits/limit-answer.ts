@@ -74,7 +74,10 @@ export function quotasIn(plan: LimitPlan, answer: readonly number[], time: Windo
   return limited.map((index, i) => quotaAt(answer, from + quotaSize * i, quotas[index] as Quota, time));
 }
 
-/** Returns the error for a refused request. The script reports only that it refuses; this finds the limit to name. */
+/**
+ * Returns the error for a refused request. The script reports only the refusal, so this function finds the limit to
+ * name in the error.
+ */
 export function refusalOf(
   plan: LimitPlan,
   limits: LimitSet,

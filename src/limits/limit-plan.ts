@@ -25,7 +25,7 @@ export interface LimitPlan {
   holds: boolean;
 }
 
-/** `windows` are the quotas with a window that count the request. */
+/** Prepares the plan of a limit set for requests that the quotas in `windows` count. */
 export function planOf(
   { requests, tokens, quotas: months }: LimitSet,
   windows: readonly Quota[],

@@ -45,7 +45,7 @@ interface Touched {
   kind: LimitKind;
   rule: RateLimit;
   share: RateLimit;
-  /** The used amount when this replica's share began, and the monotonic time of that. */
+  /** The amount that counted as used when this replica's share began, and the monotonic time of that. */
   begunWith: number;
   begunMs: number;
 }
@@ -135,7 +135,7 @@ export class LimitShare {
     for (const touched of [...this.#touched.requests.values(), ...this.#touched.tokens.values()]) {
       const { kind, rule, share, begunWith, begunMs } = touched;
       const begun = all ? 0 : Math.max(0, begunWith - (nowMs - begunMs) * perMsOf(share));
-      // Both amounts have been refilled at the same rate.
+      // Since the share began, both amounts were refilled at the same rate, so their difference is what was admitted.
       const count = Math.round(this.#taken(touched) - begun);
       if (count > 0) charges.push({ kind, rule, count });
     }

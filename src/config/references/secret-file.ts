@@ -15,8 +15,8 @@ const fixes: Readonly<Record<string, string>> = {
 };
 
 /**
- * Reads the text of a file, without the blanks and line breaks around it. The path is followed through its links again
- * at each attempt. Rejects never; a message names the file and not its content.
+ * Reads the text of a file, without the blanks and line breaks around it. Each attempt resolves symbolic links again.
+ * Never rejects. A message contains the file's name and never its content.
  */
 export async function readSecretFile(path: string): Promise<SecretRead> {
   let found: SecretRead = refused(path, "changes all the time", "Write the file anew and rename it into its place.");
@@ -81,7 +81,8 @@ function textOf(path: string, bytes: Uint8Array): SecretRead {
     return refused(path, "is not UTF-8 text", "Store the secret as text.");
   }
   const value = text.trim();
-  // A tool that empties a file before it writes it is not to blank a secret in use.
+  // Refuse an empty file. A tool may empty the file before it writes the new secret, and the secret in use must stay
+  // meanwhile.
   if (value === "") return refused(path, "is empty", "Write the secret into the file.");
   return { ok: true, value };
 }
@@ -90,7 +91,10 @@ function refused(path: string, what: string, fix: string): SecretRead {
   return { ok: false, message: `the file ${path} ${what}`, fix };
 }
 
-/** Returns a text that differs once the file behind the path is another or has changed; undefined without a file. */
+/**
+ * Returns a text made of the file's identity, size and times, so that it differs after the file was changed or
+ * replaced. Undefined if there is no file.
+ */
 export function markOf(path: string): string | undefined {
   try {
     const { dev, ino, size, mtimeMs, ctimeMs } = statSync(path);

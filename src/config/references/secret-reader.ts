@@ -7,11 +7,11 @@ import type { Vault } from "./vault.ts";
 
 interface Held {
   read: SecretRead;
-  /** The value before, which running requests may still use. */
+  /** The previous value. Running requests may still use it, so it is redacted too. */
   before: string | undefined;
   readMs: number;
   failure: string | undefined;
-  /** The file as it was read, and as the last poll saw it. */
+  /** The version of the file (see `markOf`) that was read. `seen` is the version at the last poll. */
   mark: string | undefined;
   seen: string | undefined;
   /** The time of the next read of a secret in Vault. */
@@ -19,7 +19,10 @@ interface Held {
   failures: number;
 }
 
-/** Milliseconds for which a value of Vault is used. Each differs by up to a tenth, so that replicas spread. */
+/**
+ * Milliseconds for which a value of Vault is used. The time varies at random by up to a tenth, so that replicas do not
+ * all read at once.
+ */
 const refreshMs = 300_000;
 const spread = 0.1;
 const firstRetryMs = 5_000;
@@ -52,8 +55,8 @@ export class SecretReader {
   }
 
   /**
-   * Runs one poll at a time. Only the call that began a poll gets its changes, so that each change is handled once. A
-   * call during a poll finds nothing, or waits if all secrets are to be read.
+   * Runs one poll at a time. Only the call that began a poll gets its changes, so that each change is handled once.
+   * Another call during a poll returns no changes. With `now`, it waits and then polls again.
    */
   async poll(now: boolean): Promise<{ changed: Set<string>; turned: SecretState[] }> {
     if (this.#polling && !now) return { changed: new Set(), turned: [] };

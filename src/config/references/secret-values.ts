@@ -60,10 +60,13 @@ export class SecretValues {
     return this.#reader?.states.filter(this.#isUsed) ?? [];
   }
 
-  /** A file that is refused may refer to secrets that nobody uses. */
+  /**
+   * Reports whether the configuration uses the secret. A configuration file that was refused may have referred to other
+   * secrets.
+   */
   readonly #isUsed = ({ name }: SecretState) => Object.values(this.#used).some((names) => names.includes(name));
 
-  /** The values that must not appear in a log: those in use, those before, and the credentials for Vault. */
+  /** The values that must not appear in a log: current and previous secrets, and the credentials for Vault. */
   get values(): readonly string[] {
     return this.#reader?.values ?? [];
   }

@@ -1,4 +1,5 @@
-// Values of variables that stand in files: `NAME_FILE` names the file of NAME, and systemd has a directory of credentials.
+// Reads the values of variables from files. `NAME_FILE` names the file for NAME, or systemd's directory of credentials
+// contains a file called NAME.
 import { existsSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
 import type { Env } from "../formats.ts";

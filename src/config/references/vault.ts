@@ -24,7 +24,7 @@ const answerMs = 5_000;
 const maxAnswerBytes = 1_048_576;
 const renewAfter = 2 / 3;
 const renewalRetryMs = 5_000;
-/** Credentials that are kept for the redaction of logs. */
+/** Maximum number of credentials that are remembered, so that logs can be redacted. */
 const maxSent = 16;
 const targetPattern = /^([^\s#?%]+)#([^\s#]+)$/;
 const serviceAccountToken = "/var/run/secrets/kubernetes.io/serviceaccount/token";
@@ -97,7 +97,7 @@ export class Vault {
     const token = await this.#current();
     let answer = await this.#ask("GET", path, { token: token.text });
     if (answer.status === 403 && !(await this.#isAlive(token))) {
-      // The lease has ended, or the token was revoked. A second refusal is final.
+      // The token has expired or was revoked, so one more attempt is made with a new token.
       if (this.#token === token) this.#token = undefined;
       answer = await this.#ask("GET", path, { token: (await this.#current()).text });
     }
@@ -106,7 +106,10 @@ export class Vault {
     throw faultOf(answer.status, `reading ${path}`);
   }
 
-  /** A token that may look itself up is alive: a sign-in would only give a second one with the same rights. */
+  /**
+   * Reports whether the token is still valid. If so, a new sign-in would not help, because it would give the same
+   * rights.
+   */
   async #isAlive(token: Token): Promise<boolean> {
     return (await this.#ask("GET", "auth/token/lookup-self", { token: token.text })).status === 200;
   }
@@ -128,7 +131,7 @@ export class Vault {
       return this.#token;
     } catch (error) {
       if (token === undefined) throw error;
-      // A third of the lease is left, in which Vault may answer again.
+      // Keep the old token: a third of its lease is left, in which Vault may answer again.
       token.renewMs = this.#clock.monotonicMs() + renewalRetryMs;
       return token;
     }

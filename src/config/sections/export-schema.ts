@@ -1,4 +1,4 @@
-// The sections `audit` and `export` of headrace.yaml, and what it shares with `tracing`.
+// The sections `audit` and `export` of headrace.yaml, and rules that the section `tracing` shares with them.
 import * as z from "zod";
 import { parseHttpUrl } from "../../base/text/http-url.ts";
 import { exportedKinds } from "../../domain/exports.ts";

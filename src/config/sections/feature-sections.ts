@@ -1,4 +1,4 @@
-// The sections of headrace.yaml that features declare. Each feature is added to each of these lines.
+// The sections of headrace.yaml that features declare. To add a feature, add it to every definition in this file.
 import { guardrailsSection as guardrails } from "../../features/guardrails/config.ts";
 
 /** The schemas of the sections, by key. */

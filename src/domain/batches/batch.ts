@@ -155,7 +155,10 @@ export interface BatchWork {
    * oldest batch.
    */
   claimBatch(claim: Claim, afterAccount?: string): Promise<Batch | undefined>;
-  /** Deletes the lines that an earlier validation left. Like the other methods, returns false if the claim was lost. */
+  /**
+   * Deletes the lines that an earlier validation left. This method and the next four return false if the claim was
+   * lost.
+   */
   beginLines(batchId: string, claim: Claim): Promise<boolean>;
   addLines(batchId: string, lines: readonly BatchLine[], claim: Claim): Promise<boolean>;
   begin(batch: Pick<Batch, "id" | "models" | "total">, claim: Claim, nowSeconds: number): Promise<boolean>;

@@ -60,7 +60,7 @@ export function quotaRefusal(quota: Quota, period: Period | undefined, shortage:
 
 type Named = Pick<Quota, "owner" | "called" | "filter">;
 
-/** Returns the name by which errors, figures and pages refer to a quota. */
+/** Returns the name of a quota in errors, metrics and pages, such as `key_quota` or `tag_quota`. */
 export function quotaReason({ owner, called, filter }: Named): QuotaReason {
   if (called === "end_user") return "end_user_quota";
   return filter?.tag === undefined ? `${called ?? owner}_quota` : "tag_quota";

@@ -6,7 +6,7 @@ import { maxAmount, type QuotaRule, quotaKey } from "./quota-rules.ts";
 /** The quota that a request names: a rule of the member or the account without its amount. */
 export type RequestedQuota = Pick<QuotaRule, "unit" | "per" | "window" | "models" | "tag">;
 
-/** An amount that is added to a quota until a time. All replicas stop counting it by their clocks. */
+/** An amount that is added to a quota until a point in time. Each replica ends the raise by its own clock. */
 export interface LimitRaise {
   readonly requestId: string;
   /** The limit id of a membership, or the id of an account. */
@@ -78,8 +78,8 @@ export interface LimitRequestStore {
   /** Lists requests, newest first, beginning after the id `after`. */
   list(filter: LimitRequestFilter, page: { after: string | undefined; limit: number }): Promise<ListedLimitRequest[]>;
   /**
-   * Decides an open request, and adds the raise to its account in the same transaction. With a refusal, a running raise
-   * ends at once. `stale` means that another decision came first.
+   * Decides an open request. A grant adds the raise to its account in the same transaction. A refusal ends a running
+   * raise at once. `stale` means that another decision came first.
    */
   decide(id: string, decision: LimitDecision, event: AuditEvent): Promise<"done" | "stale" | "too_many">;
 }

@@ -18,7 +18,7 @@ export const maxSpanSeconds = 31_622_400;
 /** Maximum number of quotas. Each is checked with every request. */
 export const maxQuotas = 16;
 export const maxQuotaModels = 32;
-/** Maximum characters of the models of one list of quotas, which is read with each key below. */
+/** Maximum characters of all models in one list of quotas. The list is read with each key that its quotas limit. */
 export const maxModelsLength = 16 * 1024;
 export const maxAmount = { requests: 1e12, tokens: 1e15, usd: 9_000_000 } as const satisfies Record<QuotaUnit, number>;
 
@@ -129,7 +129,10 @@ export function quotaFault(rules: readonly GivenQuotaRule[]): { at: number; fiel
   return undefined;
 }
 
-/** Returns the same text for rules that differ only in the amount and what happens at it. */
+/**
+ * Returns a text that identifies the quota that a rule describes. Rules that differ only in `amount` and `hardStop`
+ * have the same text.
+ */
 export function quotaKey({ unit, per, window, models, tag }: Omit<QuotaRule, "amount" | "hardStop">): string {
   return JSON.stringify([unit, per, window, models, tag]);
 }

@@ -19,7 +19,8 @@ export interface BucketState {
 const full: BucketState = { backlog: 0, refilledMs: 0 };
 
 /**
- * An amount that was taken and may be refunded in part. Holds form a list by time. Only the bucket uses the members.
+ * An amount that was taken and may be refunded in part. The holds of a bucket form a linked list, ordered by time. Only
+ * the bucket uses the members.
  */
 export interface Hold {
   /**
@@ -35,10 +36,10 @@ export interface Hold {
 }
 
 /**
- * A bucket of at most `limit`, refilled at `limit` per window. Its state is the backlog, the amount missing until the
- * bucket is full: GCRA's theoretical arrival time less now, times the limit. On that scale one request or token weighs
- * `windowMs` and a millisecond refills `limit`. All are whole numbers, so rounding never admits one more or one less.
- * Time is monotonic milliseconds. A fraction of a millisecond never counts as refill.
+ * A bucket of at most `limit` requests or tokens, refilled at `limit` per window. Its state is the backlog, the amount
+ * missing until the bucket is full: GCRA's theoretical arrival time less now, times the limit. On that scale, one
+ * request or token adds `windowMs`, and each millisecond refills `limit`. All are whole numbers, so rounding never
+ * admits one more or one less. Time is monotonic milliseconds. A fraction of a millisecond never counts as refill.
  */
 export class Bucket {
   #limit: number;

@@ -1,6 +1,9 @@
 // Describes how requests of several accounts are kept apart at a shared model server.
 
-/** Describes how a model server gets the ids that clients send for their users and for prompts that share a cache. */
+/**
+ * The ways in which a model server can get the ids by which clients identify their users and the prompts that share a
+ * cache.
+ */
 export const identifierWays = ["hashed", "as_sent", "removed"] as const;
 export type IdentifierWay = (typeof identifierWays)[number];
 

@@ -2,8 +2,9 @@
 // allows them.
 
 /**
- * Names of such members. They choose from where the server fetches KV caches (vLLM's and SGLang's disaggregation), or
- * which adapters, templates and code it loads. Some choose a name or slot by which a request may disturb others.
+ * Names of members that would control the model server. Some choose the source of KV caches (vLLM's and SGLang's
+ * disaggregation), or the adapters, templates and code that the server loads. Others choose a request id or slot, with
+ * which one request could disturb another.
  */
 export const rulingMembers: readonly string[] = [
   ...["kv_transfer_params", "ec_transfer_params", "bootstrap_host", "bootstrap_port", "bootstrap_room"],

@@ -31,9 +31,9 @@ export interface NewChat extends StoredChat {
 export interface ChatOwner {
   accountId: string;
   environment: Environment;
-  /** null: of any app. */
+  /** The app whose chats may be seen. Null means any app. */
   appId: string | null;
-  /** null: of any person. */
+  /** The person whose chats may be seen. Null means any person. */
   personId: string | null;
 }
 

@@ -10,7 +10,10 @@ export type StoredItem = Readonly<Record<string, unknown>>;
  * only objects of keys with the same maker.
  */
 export interface ResponseOwner extends ChatOwner {
-  /** The limit id of the key that made the presented key. A rotation keeps this id. Null means objects of any maker. */
+  /**
+   * The limit id, which a rotation keeps, of the key that made the presented key. Only objects of keys with this maker
+   * may be seen. Null means objects of any maker.
+   */
   madeBy: string | null;
   /** The calling key. If several objects have the same id, those of this key are found first. */
   keyId?: string;
@@ -82,8 +85,8 @@ export interface StoredSizes {
 export interface ResponseStore {
   /**
    * Inserts all responses or none. Existing responses stay unchanged. A completed or incomplete response also appends
-   * its items to its conversation, as `BackgroundStore.end` does; a failed or cancelled one does not. Calls `mayCommit`
-   * last: if it returns false, nothing is stored and the call rejects.
+   * its items to its conversation; a failed or cancelled one does not. Calls `mayCommit` last. If it returns false,
+   * nothing is stored and the call rejects.
    */
   insert(responses: readonly StoredResponse[], mayCommit?: () => boolean): Promise<void>;
   find(owner: ResponseOwner, id: string, nowSeconds: number): Promise<StoredResponse | undefined>;

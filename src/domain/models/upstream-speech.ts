@@ -48,7 +48,7 @@ export const usualSpeech: UpstreamSpeech = {
   ...{ cacheSalt: false, priority: false, identifiers: null },
 };
 
-/** Returns the members of `UpstreamSpeech` from larger settings. Missing members get their defaults. */
+/** Picks the members of `UpstreamSpeech` from settings that have more members. Missing members get their defaults. */
 export function speechOf(said: SaidSpeech): UpstreamSpeech {
   const { api, apis, keyHeader, query, cacheSalt = false, priority = false, identifiers = null } = said;
   return {

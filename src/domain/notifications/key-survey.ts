@@ -12,8 +12,8 @@ export interface SurveyedKey {
   lastUsedAt: number | null;
   expiresAt: number | null;
   /**
-   * The schedule of the key or of its account, whichever rotates the key sooner; with equal days the key's own. Null
-   * without one. Operators' keys follow only their own.
+   * Days between two rotations: the key's own schedule or its account's, whichever rotates sooner. If both have equal
+   * days, the key's own applies. Null without a schedule. Operators' keys follow only their own.
    */
   everyDays: number | null;
   overlapSeconds: number | null;

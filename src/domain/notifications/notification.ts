@@ -129,7 +129,7 @@ export interface NotificationData {
   "node.back": { node_id: string; name: string; away_seconds: number };
   /** `waiting` is the number of tools and prompts that wait for approval. */
   "tool.changed": { server: string; waiting: number };
-  /** A person asks for more of a quota: of their own as a member, or, for operators to decide, of the account. */
+  /** A member asks for a higher quota: their own, or the account's, which only operators can grant. */
   "limit.requested": LimitRequestData & {
     account_id: string;
     email: string;

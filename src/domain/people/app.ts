@@ -73,8 +73,8 @@ export interface AppStore {
   /** Adds the secret. Earlier secrets end at `oldEndAt` or before. */
   rotateSecret(id: string, secret: AppSecret, oldEndAt: number, event: AuditEvent): Promise<App | undefined>;
   /**
-   * Suspends or resumes an app, unless a higher rank suspended it. The app may also be a client that no account
-   * registered. Returns the suspender then, and undefined if the app does not exist.
+   * Suspends or resumes an app, which may also be a client that no account registered. A suspension by a higher rank
+   * stays as it is. Returns the app's suspender after the change, and undefined if the app does not exist.
    */
   setSuspended(id: string, change: SuspensionChange, event: AuditEvent): Promise<Suspender | null | undefined>;
   /** Deletes the app and its grants, so that its tokens end. Returns false if the app does not exist. */

@@ -4,9 +4,9 @@ import type { Suspender } from "../principal.ts";
 import type { Scope } from "../scope.ts";
 import type { PublishedApp } from "./app.ts";
 
-/** Describes how a client describes itself. Its name is not verified. */
+/** A client's description of itself. The name is not verified. */
 export interface DescribedClient {
-  /** Empty without a name. */
+  /** The name, or an empty text if the client gave none. */
   name: string;
   homepageUrl: string | null;
   redirectUris: readonly string[];
@@ -41,12 +41,15 @@ export interface OutsideClientStore {
 }
 
 /**
- * The most scopes that such a client can get. Only clients that an account registered may use models, because the
- * account is responsible for them.
+ * The most scopes that a client can get if no account registered it. Only registered clients may use models, because
+ * their account is responsible for them.
  */
 export const outsideScopes: readonly Scope[] = ["tools:use"];
 
-/** Returns the app record of such a client. It is public and requires PKCE, because the client is not verified. */
+/**
+ * Returns the app record of a client that no account registered. The app is public and requires PKCE, because the
+ * client is not verified.
+ */
 export function outsideApp(client: Omit<OutsideClient, "allowedAt">, environment: Environment): PublishedApp {
   const { id, documentUrl, name, homepageUrl, redirectUris, suspendedBy, createdAt } = client;
   const publisher = publisherOf(documentUrl);

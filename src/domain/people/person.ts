@@ -210,8 +210,8 @@ export interface PersonStore {
   /** Stores a passkey. Returns false if one with this credential id exists. */
   insertPasskey(passkey: Passkey, event: AuditEvent): Promise<boolean>;
   /**
-   * Records a use of a passkey. Returns false if the passkey does not exist any more, or its stored counter is not
-   * lower, unless both are 0.
+   * Records a use of a passkey. Returns false if the passkey does not exist any more, or if its stored counter is not
+   * lower than `counter`. Two counters of 0 are accepted.
    */
   passkeyUsed(id: string, counter: number, backedUp: boolean, nowSeconds: number): Promise<boolean>;
   renamePasskey(id: string, personId: string, name: string): Promise<boolean>;

@@ -30,9 +30,9 @@ export interface ToolExchange {
    */
   asked?(method: string, params: JsonObject): Promise<JsonObject>;
   /**
-   * After an intermediate result, returns the request that continues it, or undefined. It is sent over the same
-   * connection, even if that takes no new requests any more. If `next` rejects, the whole exchange rejects with the
-   * same error.
+   * After an intermediate result, returns the request that continues the exchange, or undefined. The request is sent
+   * over the same connection, even if that connection takes no new requests any more. If `next` rejects, the whole
+   * exchange rejects with the same error.
    */
   next?(result: JsonObject): Promise<{ readonly method: string; readonly params: JsonObject } | undefined>;
 }

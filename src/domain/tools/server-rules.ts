@@ -101,8 +101,8 @@ export function isToolIssuer(text: string): boolean {
 }
 
 /**
- * Returns the context under which a server's credentials are sealed. It contains the URL's origin: if somebody changes
- * that in the row, the credentials cannot be opened, so they are never sent to another server.
+ * Returns the context under which a server's credentials are sealed. It contains the URL's origin. If somebody changes
+ * the origin in the stored row, the credentials cannot be opened, so they are never sent to another server.
  */
 export function mcpServerContext({ name, url }: { name: string; url: string }): string {
   return `tool server ${name} ${new URL(url).origin}`;

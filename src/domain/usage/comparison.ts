@@ -54,12 +54,12 @@ export const shadowSuffix = "-shadow";
 /** The tag under which the usage of shadows is counted. */
 export const shadowTag = "gateway:shadow";
 
-/** Returns the id of a request's shadow. By this id, the two can be compared. */
+/** Returns the id of a request's shadow, so that the request and its shadow can be compared. */
 export function shadowIdOf(requestId: string): string {
   return requestId + shadowSuffix;
 }
 
-/** Returns the tag for requests of a model if other models answer a share of them. */
+/** Returns the tag for requests to a model of which other models answer a share. `asked` is the requested model. */
 export function askedTag(asked: string): string {
   return `asked:${asked}`;
 }

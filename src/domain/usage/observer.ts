@@ -38,7 +38,7 @@ export interface InferenceCourse {
   cache?: CacheResult | undefined;
   /** The limit that ended the request, or the lack of capacity. */
   refusal: RefusalReason | undefined;
-  /** For each time that a stream broke off and should be continued, the result. Missing if no stream broke off. */
+  /** A result for each time that a stream broke off and should have been continued. Missing if no stream broke off. */
   continuations?: readonly ContinuationOutcome[] | undefined;
 }
 

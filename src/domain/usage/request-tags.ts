@@ -14,7 +14,7 @@ export const maxRequestTagLength = 128;
 /** Maximum number of `metadata` members that become tags. */
 export const maxMetadataTags = 4;
 export const metadataNamePattern = /^(?!(?:asked|gateway)$)[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/;
-/** The tag that is used instead, once an account has used too many different tags in a day. */
+/** The tag that replaces a new tag once an account has used too many different tags in a day. */
 export const otherTag = "other";
 
 /**

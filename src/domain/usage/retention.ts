@@ -11,7 +11,7 @@ export type RetainedKind = (typeof retainedKinds)[number];
 export interface RetentionSetting {
   /** Days to keep records. Null means forever. */
   days: number | null;
-  /** True if the operator has not configured this. A default deletes nothing before it was announced. */
+  /** True if the operator has not set the days. Before default retention deletes anything, operators are notified. */
   isDefault: boolean;
 }
 
@@ -43,11 +43,10 @@ export interface RetentionStore {
     before: number,
     at: { cursor: PurgeCursor | undefined; limit: number },
   ): Promise<{ deleted: number; next: PurgeCursor | undefined | null }>;
-  /** Returns the Unix seconds from which on default retention deletes records. Undefined if this was never set. */
+  /** Returns when default retention begins to delete records, in Unix seconds. Undefined if this was never set. */
   defaultsFrom(): Promise<number | undefined>;
   /**
-   * Sets the time from which on default retention deletes records, unless it is set already. Returns the time that
-   * applies.
+   * Sets when default retention begins to delete records, unless this is set already. Returns the time that applies.
    */
   beginDefaults(from: number): Promise<number>;
 }

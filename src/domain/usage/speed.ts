@@ -24,7 +24,10 @@ export interface Speed {
   firstTokenMs: number | null;
   /** Mean speed of generation. Null if no answer was long enough to measure it. */
   tokensPerSecond: number | null;
-  /** The percentiles of the time to the first piece, of streams, and of the time to the end, of all completed answers. */
+  /**
+   * Percentiles of the time to a stream's first piece. `totalPercentiles` are those of the time to the end of all
+   * completed answers.
+   */
   firstTokenPercentiles?: Percentiles | undefined;
   totalPercentiles?: Percentiles | undefined;
 }

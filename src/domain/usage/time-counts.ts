@@ -5,7 +5,10 @@ import type { Percentiles } from "./speed.ts";
 export const timeBounds: readonly number[] = Array.from({ length: 18 }, (_, i) => Math.round(20 * 10 ** (i / 4)));
 export const timeSteps = timeBounds.length + 1;
 
-/** Counts by step of `timeBounds`: the times to the first token, of streams, and to the end of completed answers. */
+/**
+ * The number of answers in each step of `timeBounds`. `firstToken` counts streams by the time to their first token,
+ * `total` counts completed answers by the time to their end.
+ */
 export interface TimeCounts {
   firstToken: number[];
   total: number[];
@@ -21,7 +24,7 @@ export function timeStep(ms: number): number {
   return step < 0 ? timeBounds.length : step;
 }
 
-/** Returns the counts by step from those of the API. */
+/** Converts counts as the API returns them to counts by step of `timeBounds`. */
 export function countsByStep(counts: readonly { up_to_ms: number | null; answers: number }[]): number[] {
   const steps = Array.from({ length: timeSteps }, () => 0);
   for (const { up_to_ms: bound, answers } of counts) {

@@ -153,7 +153,7 @@ export interface Ledger {
  * tags have a row with the tag null.
  */
 export const usageGroups = ["model", "key", "environment", "app", "tag"] as const;
-/** The further groups of operators. A deployment is a model at a model server. */
+/** All groups that operators may use. A deployment is a model at a model server. */
 export const operatorGroups = [
   ...usageGroups,
   ...(["account", "organization", "person", "upstream", "deployment", "outcome"] as const),

@@ -6,8 +6,8 @@ import { available, written } from "../../storage/sql/outage.ts";
 const daySeconds = 86_400;
 
 /**
- * Returns Unix seconds; 0 if requests without a price were always counted. The first start of a version that counts
- * them stores the time.
+ * Returns the time since which requests without a price are counted, in Unix seconds; 0 if they were always counted.
+ * The first start of a version that counts them stores the time.
  */
 export function unpricedSince(db: Database, nowSeconds: number): Promise<number> {
   return countedSince(db, "unpriced_counted_from", nowSeconds);

@@ -88,8 +88,9 @@ function piecesOf(since: number, until: number, part: UsageSpan): Piece[] {
 }
 
 /**
- * Reads the first hour or day, in which `since` lies. Uses single records if older usage would count too. With too many
- * records, the whole roll-up counts, because no usage may be missing.
+ * Reads the usage of an incomplete first hour or day, in which `since` lies. Reads single records if the roll-up also
+ * counts usage before `since`. If there are too many records, counts the whole roll-up, because no usage may be
+ * missing.
  */
 async function readFirst(
   db: Database,

@@ -224,7 +224,10 @@ const recordTypes = Object.entries(types)
 
 const tagRollupColumns = { ...rollupColumns, key: [...rollupColumns.key, tagColumn] };
 
-/** Returns the names, types and values of rows of sums for a statement. The first columns are those of the key. */
+/**
+ * Returns the names and types of the columns, and the values of the rows, for an SQL statement. The key columns come
+ * first.
+ */
 function sumRows({ key, sums, times }: SumColumns, rows: SumRow[]) {
   const columns = [...key, ...sums, ...times];
   const isText = (name: string) => key.includes(name) && name !== "start";

@@ -14,7 +14,7 @@ const rowsAtOnce = 4_000;
 const maxQueries = 250;
 const maxRows = 100_000;
 
-/** The SQL of each group. A tag is none, because a request may have several. */
+/** The SQL of each group. There is no group by tag, because a request may have several tags. */
 const expressions: Partial<Record<UsageGroup, string>> = {
   model: "model",
   key: "key_id",
@@ -29,7 +29,7 @@ const expressions: Partial<Record<UsageGroup, string>> = {
 };
 const generationMs = "CASE WHEN duration_ms > first_token_ms THEN duration_ms - first_token_ms ELSE 0 END";
 
-/** The SQL of each sum, as `UsageSums` of the roll-ups adds it up. */
+/** The SQL of each sum. The results must equal the sums that `UsageSums` computes for the roll-ups. */
 const sums = {
   requests: "count(*)",
   promptTokens: "sum(prompt_tokens)",
@@ -49,7 +49,7 @@ const sums = {
 type SumName = keyof typeof sums;
 const sumNames = Object.keys(sums) as SumName[];
 
-/** The SQL of the counts by time, as `totalsOf` counts them. */
+/** The SQL that counts answers by their time. The results must equal the counts of `totalsOf`. */
 const counts = [...timeBounds, undefined].flatMap((bound, step) => {
   const within = (column: string) =>
     `${column} > ${timeBounds[step - 1] ?? -1}${bound === undefined ? "" : ` AND ${column} <= ${bound}`}`;

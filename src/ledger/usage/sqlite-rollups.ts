@@ -10,7 +10,9 @@ import type { LaterRollups } from "./usage-rows.ts";
 import { rollupColumns, type SumColumns, type TotalOf, tagColumn, UsageSums } from "./usage-sums.ts";
 import { totalsColumns } from "./usage-totals.ts";
 
-/** Number of sums from which a batch is collected in memory and written to the roll-ups later. */
+/**
+ * If a batch of records changes at least this many sums, it is collected in memory and written to the roll-ups later.
+ */
 const many = 200;
 /**
  * Number of collected sums at which writing starts; maximum milliseconds until it starts; and number of sums from which
@@ -25,7 +27,7 @@ const stepSums = 150;
 const stepUnrolled = 16;
 const lockWaitMs = 60;
 
-/** A run of the writer. It writes all sums collected so far. */
+/** One run of the writer, which writes all sums collected so far. */
 interface Pass {
   sums: UsageSums;
   sorting: ReturnType<UsageSums["inOrder"]>;

@@ -53,7 +53,7 @@ export class UsageColumns {
     return columns;
   }
 
-  /** Returns the row's index. */
+  /** Adds a record, and returns the index of its row. */
   add(begin: UsageBegin, kind: UsageKind, end: UsageEnd): number {
     const row = this.#grow();
     this.kinds[row] = kind;

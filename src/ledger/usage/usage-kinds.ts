@@ -12,7 +12,7 @@ export interface RequestKind extends Pick<UsageBegin, "environment" | "operation
 /** Values that are known when a request has ended and that many requests share. */
 export interface UsageKind extends Pick<UsageEnd, "outcome" | "errorCode" | "estimated" | "capped" | "upstream"> {
   request: RequestKind;
-  /** The UTF-8 text of all values, beginning with those of the request's begin. */
+  /** The UTF-8 text of all values. The values that are known when the request begins come first. */
   text: Uint8Array;
 }
 

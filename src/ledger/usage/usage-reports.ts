@@ -85,13 +85,13 @@ interface Row {
   upstream?: string;
   deployment?: string;
   outcome?: string;
-  /** The counts by time of \`usage_totals\`. */
+  /** The counts of answers by time, from `usage_totals`. */
   [counts: `first_${number}` | `total_${number}`]: number | string;
   organization_id?: string;
 }
 
 interface Window {
-  /** From `from` to before `until`, in Unix seconds. */
+  /** Time span in Unix seconds. `from` is included, `until` is not. */
   from: number;
   until: number;
   /** The groups of the last row of the previous page; only for a window of one bucket. */
@@ -104,7 +104,9 @@ export class SqlUsageReports implements UsageReports {
   readonly #catchUp: () => Promise<void>;
   readonly #totalsSince: number;
 
-  /** `catchUp` is `SpoolLedger.catchUp`. By default, no report reads `usage_totals`. */
+  /**
+   * `catchUp` brings the usage roll-ups up to date (`SpoolLedger.catchUp`). By default, no report reads `usage_totals`.
+   */
   constructor(
     db: Database,
     catchUp: () => Promise<void> = async () => {},
@@ -217,7 +219,7 @@ export class SqlUsageReports implements UsageReports {
   }
 }
 
-/** Reports whether the roll-ups have what the query asks for. */
+/** Reports whether the roll-ups can answer the query. */
 function isSummed(query: UsageQuery): query is SummedQuery {
   const { bucket, groupBy, upstream, outcome } = query;
   return (

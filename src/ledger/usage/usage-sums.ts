@@ -82,12 +82,18 @@ export interface TotalOf {
   /** Model ids, or prefixes ending in `*`. Undefined: all models. */
   models?: readonly string[];
   tag?: string;
-  /** From `since` to before `until`, in Unix seconds. An hour or day that contains `since` counts entirely. */
+  /**
+   * Time span in Unix seconds. `since` is included, `until` is not. An hour or day that contains `since` counts
+   * entirely.
+   */
   since: number;
   until: number;
 }
 
-/** Describes how many numbers of a sum are not added up, and the minimum numbers that any version wrote. */
+/**
+ * The last three numbers of a stored sum are no sums, but two times and the start of the time span. `fewestNumbers` is
+ * the smallest count of numbers that any version wrote for a sum.
+ */
 const notSums = 3;
 const fewestNumbers = 12;
 const textSchema = z.array(z.union([z.string(), z.number()]));
@@ -102,7 +108,7 @@ export class UsageSums {
   readonly #whose: Whose[] = [];
   readonly #known = new Map<string, Whose>();
   #numbers = new Float64Array(16 * stride);
-  /** For each row that is being added: the newest sum of its key. */
+  /** The newest sum of the key, for each row that is being added. */
   #newest = new Int32Array(0);
 
   constructor(span: UsageSpan) {

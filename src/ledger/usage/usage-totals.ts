@@ -33,7 +33,7 @@ interface Total {
   numbers: Float64Array;
 }
 
-/** Returns the rows of `usage_totals` to add, each once. */
+/** Returns the rows to add to `usage_totals` for these records. Each row occurs once. */
 export function totalsOf(usage: UsageColumns): SumRow[] {
   const hours = new Map<string, Total>();
   for (const [kind, parts] of partsOf(usage)) {
@@ -86,7 +86,7 @@ function addTo({ numbers }: Total, more: Float64Array): void {
   for (let i = 0; i < numbersOfRow; i++) numbers[i] = (numbers[i] ?? 0) + (more[i] ?? 0);
 }
 
-/** Returns the totals with this key, which are new and zero if there are none yet. */
+/** Returns the totals with this key. If there are none yet, adds totals of zero. */
 function shared(
   totals: Map<string, Total>,
   { accountId, environment, kind, hour, name, model }: Omit<Total, "numbers">,
@@ -155,7 +155,7 @@ export interface TotalsSource {
   groups: string[];
 }
 
-/** Returns the rows of `usage_totals` that answer the query; undefined if none do. */
+/** Returns which rows of `usage_totals` answer the query; undefined if none do. */
 export function totalsFor(query: UsageQuery): TotalsSource | undefined {
   const { accountId, organizationId, keyId, appId, personId, tag, model, upstream, outcome, bucket, groupBy } = query;
   const parts = [organizationId, keyId, appId, personId, tag];

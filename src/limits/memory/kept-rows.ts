@@ -6,7 +6,7 @@ import { noRow } from "../../base/word-table.ts";
 
 /** Number of rows in a page. Pages are never moved, so references to rows stay valid. */
 const pageRows = 256;
-/** The common prefix of most limit ids, those of keys. */
+/** The prefix of most limit ids, because most of them are ids of keys. */
 const commonPrefix = "key:key_";
 
 /** The place of a row: `page[first]` to `page[last]`. The last entry identifies the row's current owner. */
@@ -52,8 +52,8 @@ export abstract class KeptRows<Row extends KeptRow> {
   }
 
   /**
-   * Visits some rows and drops those without information. Call this once for each use, while no row is referenced.
-   * `nowMs` is monotonic.
+   * Visits some rows and drops those that can be recreated without loss. Call this once for each use, while no row is
+   * referenced. `nowMs` is monotonic.
    */
   used(nowMs: number): void {
     const { visits, isCrowded } = this.#pace.check(this.size, nowMs);
@@ -94,7 +94,7 @@ export class KeptRow {
   readonly #page: Float64Array;
   readonly #first: number;
   readonly #last: number;
-  /** Number of this use of the row; 0 if the row is free. */
+  /** Number that identifies the row's owner when this reference was made; 0 if the row was free. */
   readonly #life: number;
 
   constructor({ nth, page, first, last }: RowLocation) {

@@ -148,7 +148,7 @@ export class TokenBuckets {
     return this.#buckets.size;
   }
 
-  /** Frees memory; see `SweptMap.used`. */
+  /** Frees memory: visits some buckets and drops unused ones (`SweptMap.used`). */
   used(nowMs: number): void {
     this.#buckets.used(nowMs);
   }

@@ -15,9 +15,9 @@ export interface OverflowPolicy {
    * Null means none.
    */
   readonly hours: readonly { readonly start: number; readonly end: number }[] | null;
-  /** Maximum expected cost of one request there, in nano-USD. Null means no limit. */
+  /** Maximum expected cost in nano-USD of one request at an overflow deployment. Null means no limit. */
   readonly mostNanoUsdPerRequest: number | null;
-  /** Maximum cost of all requests there in each period. Null means no limit. */
+  /** Maximum cost of all requests at overflow deployments in each period. Null means no limit. */
   readonly spend: OverflowSpend | null;
 }
 
@@ -58,7 +58,7 @@ export interface SpendPeriod {
 }
 
 export interface SpendChange extends SpendPeriod {
-  /** Amount to reserve. A negative amount is returned. */
+  /** Amount to reserve. A negative amount releases reserved nano-USD. */
   readonly nanoUsd: number;
   /**
    * Maximum spend of the period in nano-USD. If the change would exceed it, nothing is reserved. Null means no maximum.
