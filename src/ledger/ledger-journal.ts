@@ -141,7 +141,7 @@ export class LedgerJournal {
   settle(entry: JournalEntry, end: UsageEnd): MaybePromise<void> {
     if (!entry.isOpen) return entry.kept;
     const isAlone = this.#turn === undefined && this.#open.size === 1;
-    // Keep the reservation until `#gather` has prepared the segment for the line.
+    // The reservation stays until `#gather` has prepared the segment for the line.
     const turn = this.#gather(isAlone);
     this.#closed(entry);
     const row = this.#usage.add(entry.begin, usageKindOf(entry.kind, end), end);

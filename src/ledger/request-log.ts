@@ -224,7 +224,7 @@ export class SqlRequestLog implements RequestLog {
     const [first = db``, tried] = this.#indexed(filter);
     const time = this.#time(filter);
     const isTried = db`replace(trail, ${stepsOf(upstream ?? "")}, '') <> trail`;
-    // Requests that were tried at this model server, but that another server or none answered.
+    // Requests that were sent to this model server, but were answered by another server or failed.
     const others = tried && db`${tried} coalesce(upstream, '') <> ${upstream ?? ""} AND ${isTried} AND`;
     const ofUpstream = upstream === undefined || tried ? db`` : db`AND (upstream = ${upstream} OR ${isTried})`;
     const matching = (isFirst: boolean) => db`

@@ -23,8 +23,8 @@ export class SeenLimits {
   }
 
   /**
-   * Stores a state. For a rate limit, `first` is the backlog of its bucket. For a quota, the three are tokens, nano-USD
-   * and requests, including reservations.
+   * Stores a state. For a rate limit, `first` is the backlog of its bucket. For a quota, the three numbers are tokens,
+   * nano-USD and requests, including reservations.
    */
   see(key: string, first: number, second: number, third: number): void {
     const atMs = this.#clock.monotonicMs();

@@ -14,8 +14,8 @@ export interface FindTokenDeps {
 export type FoundToken = { refresh: RefreshToken; grant: KeyChain } | { access: VerifiedToken; grant: KeyChain };
 
 /**
- * Returns the token; undefined if it is unknown, forged, expired, or not issued to this client: nobody learns whether
- * another's token exists. The caller must check whether it is still valid.
+ * Returns the token. Returns undefined if the token is unknown, forged, expired, or not issued to this client, so that
+ * no client learns whether another client's token exists. The caller must check whether the token is still valid.
  */
 export async function findToken(text: string, clientId: string, deps: FindTokenDeps): Promise<FoundToken | undefined> {
   const found = text.startsWith(refreshTokenPrefix) ? await refreshToken(text, deps) : await accessToken(text, deps);

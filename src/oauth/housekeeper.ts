@@ -5,8 +5,8 @@ export interface HousekeeperOptions {
   /** Tasks by name for the log. Each does a limited amount at a time. */
   tasks: Readonly<Record<string, (nowSeconds: number) => Promise<void>>>;
   /**
-   * The clock for deletions, which does not follow a wrong clock: that would delete, for example, the refresh tokens of
-   * all apps.
+   * The clock for deletions. It does not follow a system clock that is wrong, because that would delete, for example,
+   * the refresh tokens of all apps.
    */
   deletionClock: { nowSeconds(): Promise<number> };
   log: Log;

@@ -26,8 +26,8 @@ export type Introspection =
     };
 
 /**
- * Answers an introspection request. Throws `invalid_client` for a public client, which cannot prove its identity:
- * whoever finds a token could ask what it permits.
+ * Answers an introspection request. Throws `invalid_client` for a public client, which cannot prove its identity.
+ * Otherwise, anybody who finds a token could ask what it permits.
  */
 export async function introspectToken(request: ClientRequest, deps: IntrospectionDeps): Promise<Introspection> {
   const { client, origin } = request;

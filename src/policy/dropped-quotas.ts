@@ -1,5 +1,5 @@
-// Detects that an account or key lost a quota with a window, and that accounts joined or left an organization: usage was
-// not counted under these quotas, or that of other accounts was.
+// Detects that an account or key lost a quota with a window, or that accounts joined or left an organization. The
+// counted usage is then wrong: usage is missing, or that of other accounts is included.
 import type { LimitSet, LimitStore, Quota } from "../domain/limits/limits.ts";
 
 /**
@@ -42,8 +42,8 @@ export class DroppedQuotas {
   }
 
   /**
-   * Forgets the usage if the accounts changed since the last time, and at the first time: the process that changed them
-   * may have died before it did so.
+   * Makes the organization's quotas read their usage again if its accounts changed since the last call. The first call
+   * does so too, because the process that changed the accounts may have died before it did.
    */
   #seenMembers(quota: Quota, windows: readonly Quota[]): void {
     const { id, membersRevision = 0 } = quota;

@@ -29,7 +29,7 @@ export interface AccountLimits {
   readonly ofOrganization?: Quota | undefined;
   /** The quotas with a window of the account, then those of its organization. */
   readonly windows: readonly Quota[];
-  /** Amounts granted for a time, of members too. */
+  /** Amounts that were granted to the account or its members for a time. */
   readonly raises?: readonly LimitRaise[] | undefined;
 }
 

@@ -59,7 +59,7 @@ export class RequestTags {
       if (user) addNamed(brought, "user", said.endUser);
     } else if (said.endUser) {
       const tag = endUserTag(said.endUser);
-      // Without a default budget, end users without one of their own leave no trace.
+      // If the operator has not made users tags, an end user becomes a tag only if a budget applies to the end user.
       if (user || budgetOf(endUsers, tag)) brought.push(tag);
     }
     if (brought.length === 0) return own;
@@ -77,7 +77,7 @@ export class RequestTags {
     const isOfQuota = limits.windows?.some(({ filter }) => filter?.tag === tag);
     if (isOfQuota || (endUsers && Object.hasOwn(endUsers.named, tag))) return tag;
     if (this.#isTaken(`${account.id} ${environment}`, tag, this.#options.settings().maxADay)) return tag;
-    // A further end user must not be free of a budget.
+    // Further end users share a tag, which the default budget limits.
     return endUsers?.default && isEndUserTag(tag) ? otherEndUsers : otherTag;
   }
 

@@ -87,7 +87,7 @@ export async function openNodeNetwork(options: NodeNetworkOptions) {
   const toolNodes = new DirectoryToolNodes({ directory, router });
   sources.nodes = () => directory.engines();
   let hidden: ReadonlySet<string> = new Set();
-  /** If the file names an upstream like a node, the upstream hides the node. */
+  /** If an upstream of the file has the name of a node, the upstream hides the node. */
   const warnOfHidden = () => {
     const shown = new Set(sources.known().map(({ engine }) => engine));
     const now = directory.engines().filter(({ engine }) => !shown.has(engine));

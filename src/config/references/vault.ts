@@ -131,7 +131,7 @@ export class Vault {
       return this.#token;
     } catch (error) {
       if (token === undefined) throw error;
-      // Keep the old token: a third of its lease is left, in which Vault may answer again.
+      // The old token stays. A third of its lease is left, in which Vault may answer again.
       token.renewMs = this.#clock.monotonicMs() + renewalRetryMs;
       return token;
     }

@@ -150,7 +150,10 @@ export interface StopLease {
   /** The amount reserved so far. Infinite if no quota of this unit can end the answer. */
   readonly tokens: number;
   readonly nanoUsd: number;
-  /** The remainder when the answer began, including its own reservation. Infinite if no quota can end the answer. */
+  /**
+   * The amount that remained when the answer began, including the answer's own reservation. Infinite if no quota can
+   * end the answer.
+   */
   readonly mostTokens: number;
   readonly mostNanoUsd: number;
   /** At the last check, the quota with the smallest part left. */

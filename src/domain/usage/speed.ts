@@ -25,7 +25,7 @@ export interface Speed {
   /** Mean speed of generation. Null if no answer was long enough to measure it. */
   tokensPerSecond: number | null;
   /**
-   * Percentiles of the time to a stream's first piece. `totalPercentiles` are those of the time to the end of all
+   * The percentiles of the time to a stream's first piece. `totalPercentiles` are those of the time to the end of all
    * completed answers.
    */
   firstTokenPercentiles?: Percentiles | undefined;

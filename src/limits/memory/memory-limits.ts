@@ -58,7 +58,7 @@ export class MemoryLimits implements LimitStore {
   /** Buckets of request limits and token limits are separate, because one limit id may have both. */
   readonly #requests = new RequestBuckets();
   readonly #tokens: TokenBuckets;
-  /** The part of the store that leases need which begin in this month. */
+  /** The parts of this store that the leases of this month need. */
   #slots: LeaseSlots;
 
   constructor({ clock, ledger, starts }: MemoryLimitsOptions) {
@@ -200,7 +200,8 @@ export class MemoryLimits implements LimitStore {
 
   /**
    * Replays usage from before a restart into the buckets, oldest first. Call this before the first request. Each entry
-   * counts as recent as its whole seconds allow, so at most two seconds of refill are lost and no limit is exceeded.
+   * is dated as late as its age in whole seconds allows, so at most two seconds of refill are lost and no limit is
+   * exceeded.
    */
   replay(entries: readonly PastUsage[]): void {
     const nowMs = this.#clock.monotonicMs();
@@ -237,7 +238,7 @@ export class MemoryLimits implements LimitStore {
     return this.#quotas.use(quota.id, this.#quotas.now(), this.#clock.monotonicMs());
   }
 
-  /** Quotas first: if a quota is used up, waiting for a rate limit does not help. */
+  /** Checks quotas first, because waiting for a rate limit does not help if a quota is used up. */
   #refusalOf(limits: LimitSet, reservation: Reservation, nowMs: number): GatewayError | undefined {
     const quotas = quotasFor(limits, reservation);
     const counters = quotas.map((quota) => this.#counter(quota));

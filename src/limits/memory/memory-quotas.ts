@@ -41,7 +41,10 @@ export class MemoryQuotas {
     return counter;
   }
 
-  /** Makes the quota's usage of this month be read again at its next use. Reservations of running requests stay. */
+  /**
+   * Discards the quota's usage of this month, so that its next use reads the usage from the ledger again. Reservations
+   * of running requests stay.
+   */
   forget(id: string): void {
     const counter = this.now().find(id);
     if (counter) counter.isRead = false;

@@ -26,7 +26,7 @@ export class MemoryStop implements StopLease {
       grows ? least + shareOf(wanted - least, of - least, remaining.running + 1) : Math.min(wanted, of);
     this.#heldTokens = this.#stopsTokens ? share(tokens, minTokens, remaining.tokens) : tokens;
     this.#heldNanoUsd = this.#stopsNanoUsd ? share(nanoUsd, minNanoUsd, remaining.nanoUsd) : nanoUsd;
-    // If the reservation cannot grow, the answer may use no more than it.
+    // If the reservation cannot grow, it is also the maximum of the answer.
     this.mostTokens = grows ? remaining.tokens : this.tokens;
     this.mostNanoUsd = grows ? remaining.nanoUsd : this.nanoUsd;
     this.tightest = remaining.tightest;
@@ -40,7 +40,7 @@ export class MemoryStop implements StopLease {
     return this.#stopsNanoUsd ? this.#heldNanoUsd : Number.POSITIVE_INFINITY;
   }
 
-  /** Reserves; call once. */
+  /** Makes the reservations. Call this once. */
   begin(): void {
     for (const { counter } of this.#windows) counter.begin(this.#heldTokens, this.#heldNanoUsd);
   }

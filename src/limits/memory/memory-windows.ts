@@ -112,7 +112,10 @@ export class MemoryWindows {
     this.#starts?.add(id, start, seconds);
   }
 
-  /** Makes the quota's usage be read again at its next use. Reservations of running requests stay. */
+  /**
+   * Discards the quota's usage, so that its next use reads the usage from the ledger again. Reservations of running
+   * requests stay.
+   */
   forget(quota: Quota): void {
     const counter = this.#counters.get(this.#keyOf(quota, this.#periodOf(quota.window)));
     if (counter) counter.isRead = false;
@@ -154,7 +157,10 @@ export class MemoryWindows {
     if (!counter.isRead) throw unreadUsageRefusal(new Error("the ledger gave no totals"));
   }
 
-  /** Sets the start of a rolling window. The ledger may know earlier usage than this process. */
+  /**
+   * Sets the start of a rolling window. The ledger may know earlier usage than this process, so the earlier start
+   * counts.
+   */
   #startedAt(counter: WindowCounter, firstAt: number, seconds: number): void {
     const start = Math.min(firstAt, counter.period?.start ?? firstAt);
     counter.period = { start, end: start + seconds };

@@ -128,8 +128,8 @@ export class LimitsLink {
   }
 
   /**
-   * Runs the script that admits a request. `lease` is the number of the lease, `peek`, or empty for none. Rejects
-   * without an answer.
+   * Runs the script that admits a request. `lease` is the number of the lease, `peek`, or empty for none. Rejects if no
+   * answer arrives.
    */
   async admit(keys: readonly string[], lease: string, args: readonly string[]): Promise<number[]> {
     const leases = `${this.#options.prefix}leases:${this.#replica}`;
@@ -141,7 +141,8 @@ export class LimitsLink {
   }
 
   /**
-   * Runs the script that enlarges a reservation. `args` begin with the number of the lease. Rejects without an answer.
+   * Runs the script that enlarges a reservation. `args` begin with the number of the lease. Rejects if no answer
+   * arrives.
    */
   async grow(args: readonly string[]): Promise<number[]> {
     // Send settled amounts first, because they may free what this reservation needs.
@@ -195,7 +196,7 @@ export class LimitsLink {
     // Leases with lower numbers are from before this registration.
     const before = this.#nextLease;
     const { born, last, dead, upToDate } = await this.#beat(String(session));
-    // After a restart or failover, the server's data may be older than what it was last sent.
+    // After a restart or failover, the server may have lost the latest changes that were sent to it.
     const isDoubted = this.#process !== undefined && this.#process !== upToDate;
     const listed = isDoubted ? await this.#quotas().catch((error: unknown) => this.#unlisted(error)) : undefined;
     const isEmptied = this.#born !== undefined && this.#born !== born;

@@ -512,8 +512,8 @@ export class SharedLimits implements LimitStore {
   }
 
   /**
-   * Reads usage from the ledger and sends it in the order of settlements: it includes earlier ones, and later ones
-   * follow.
+   * Reads usage from the ledger and sends it to the server. The usage includes all settlements that were sent before
+   * it, and none that are sent after it.
    */
   async #load(
     { owner, ownerId, environment, filter }: Quota,

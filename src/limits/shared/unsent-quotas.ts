@@ -21,8 +21,8 @@ export class UnsentQuotas {
   #syncing: Promise<void> = Promise.resolve();
 
   /**
-   * `directory` must share the fate of the spool, which has usage that the database lacks. `prefix` is the prefix of
-   * all Redis keys.
+   * `directory` must be kept or lost together with the spool, which has usage that the database lacks. `prefix` is the
+   * prefix of all Redis keys.
    */
   constructor(directory: string, prefix: string, log: Pick<Log, "error">, clock: Pick<Clock, "monotonicMs">) {
     this.#path = join(directory, "untold-quotas");

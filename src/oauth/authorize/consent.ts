@@ -26,9 +26,9 @@ export async function hasCredential(
 
 /**
  * Returns the earlier grant if no further consent is needed. The person must have allowed the app everything requested,
- * for their only account. The app must prove its identity by a secret, at an address that no other app can take (RFC
- * 8252, 8.6; RFC 9700, 4.11.1). MCP servers need consent each time, because the grant does not store at which of them
- * tokens may be used.
+ * for their only account. The app must prove its identity by a secret. Its redirect URI must be https, so that no other
+ * app can take it (RFC 8252, 8.6; RFC 9700, 4.11.1). MCP servers need consent each time, because the grant does not
+ * store at which of them tokens may be used.
  */
 export async function allowedAlready(
   { app, redirectUri, scopes, resources }: ValidRequest,

@@ -31,8 +31,8 @@ export interface ValidRequest extends ClientRequest {
 }
 
 /**
- * Checks the request and returns the first error, which is sent to the app. Call after the person has signed in: a link
- * that anybody can make up must not lead a person away (RFC 9700, 4.11).
+ * Checks the request and returns the first error, which is sent to the app. Call after the person has signed in.
+ * Otherwise, anybody could make a link to this server that redirects people elsewhere (RFC 9700, 4.11).
  */
 export function validRequest(request: ClientRequest): ValidRequest | Fault {
   for (const check of checks) {

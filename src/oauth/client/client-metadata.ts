@@ -16,7 +16,7 @@ const maxNameLength = 100;
 /** Characters that could hide or rearrange text on a page, or cannot be stored. */
 const unprintable = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/u;
 
-/** Returns the client. Other members of the metadata have no effect. */
+/** Returns the client's name, homepage and redirect URIs. Other members of the metadata have no effect. */
 export function describedClient(metadata: Readonly<Record<string, unknown>>): DescribedClient | MetadataFault {
   const { redirect_uris: uris, client_name: name, client_uri: homepage } = metadata;
   const lists = { grant_types: "authorization_code", response_types: "code" };

@@ -40,8 +40,8 @@ interface IssueDeps extends Pick<TokenDeps, "issuer"> {
 }
 
 /**
- * Returns the token response. `scope` narrows the access token within the grant and within the app's current
- * registration; `resource` narrows it within the refresh token's. Throws `invalid_scope` or `invalid_target`.
+ * Returns the token response. `scope` narrows the access token within the grant and the app's current registration. The
+ * requested resources narrow it within those of the refresh token. Throws `invalid_scope` or `invalid_target`.
  */
 export async function signedAnswer(
   grant: ApiKeyRecord,

@@ -41,8 +41,8 @@ interface ChainTerms {
 }
 
 /**
- * A cached key with its chain and its last use. Most of very many keys are seldom used, so only this object and its
- * id stay in memory. The principal is built for a request, and dropped after many others were built.
+ * A cached key with its chain and its last use. Most keys are seldom used, so only this object and the key's id stay in
+ * memory. The principal is built for a request, and dropped after many others were built.
  */
 export class CachedChain implements KeyUse {
   readonly keyId: string;
@@ -140,8 +140,8 @@ export class CachedChain implements KeyUse {
 }
 
 /**
- * Maximum number of principals in memory: up to this many active keys need no rebuilding. Principals that leave such a
- * short ring are mostly young garbage.
+ * Maximum number of principals in memory. Up to this number of active keys, no principal must be built again. The ring
+ * is short, so that dropped principals are mostly young and cheap for the garbage collector.
  */
 const maxRecent = 1_024;
 

@@ -49,9 +49,14 @@ const maxByToken = 50_000;
 const maxReads = 32;
 const maxWaiting = 2_000;
 const readMs = 5_000;
-/** Characters of a chain's keys as JSON up to which only the number of entries is bounded. */
+/**
+ * If the keys of a chain have more characters than this as JSON, the chain is long. Of shorter chains, only the number
+ * is limited.
+ */
 const ordinaryLength = 16 * 1024;
-/** Maximum characters of all longer chains: a client can make any number of keys with very long lists. */
+/**
+ * Maximum characters of all long chains together, because a client can make any number of keys with very long lists.
+ */
 const maxLongLength = 32 * 1024 * 1024;
 /** Maximum attempts of a read, which is repeated if the store changed meanwhile. */
 const maxAttempts = 10;
@@ -203,7 +208,9 @@ export class CredentialCache {
     else this.#byId.set(lookup.index, entry);
   }
 
-  /** Makes room for a long chain. If there is none, all entries of long chains are dropped, and read again. */
+  /**
+   * Makes room for a long chain. If there is too little, all long chains are dropped, and read again at their next use.
+   */
   #boundLong(entry: CachedChain, { keys }: KeyChain): void {
     const { length } = JSON.stringify(keys);
     if (length <= ordinaryLength) return;

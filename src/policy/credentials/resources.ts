@@ -60,8 +60,9 @@ export function defaultResources(scopes: readonly Scope[]): readonly string[] {
 }
 
 /**
- * Returns the public URL. If it and `host`, the request's header, are both loopback, the URL gets the host name that
- * the client uses. The metadata of a resource must begin with the URL that the client was given (RFC 9728, 3.3).
+ * Returns the public URL. If the public URL and the request's header `host` both have a loopback name, the URL gets the
+ * name that the client uses. The metadata of a resource must begin with the URL that the client was given (RFC 9728,
+ * 3.3).
  */
 export function rootAsAsked(issuer: string, host: string | null): string {
   const [own, asked] = [URL.parse(issuer), URL.parse(`http://${host ?? ""}`)];

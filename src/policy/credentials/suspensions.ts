@@ -22,7 +22,7 @@ const retryMs = 500;
 export class Suspensions {
   readonly #options: SuspensionsOptions;
   readonly #listeners: ((ids: readonly string[]) => void)[] = [];
-  /** The ids that were suspended at the first look. */
+  /** The ids that were suspended when this process first read them, without those that were resumed since. */
   #before: ReadonlySet<string> | undefined;
   #since: ReadonlySet<string> = new Set();
   #looking: Promise<void> | undefined;

@@ -77,9 +77,9 @@ export function requireDepth(principal: Principal): void {
 type KeyVerb = "change" | "rotate" | "revoke" | "suspend" | "resume";
 
 /**
- * Throws if the principal must not act on this key. Each restriction of the principal must come from one of the
- * target's makers, and so restrict the target too, or the target's attributes must be within it. A key never acts on
- * its own makers.
+ * Throws if the principal must not act on this key. For each key that restricts the principal, one of two must hold:
+ * the key is a maker of the target, and so restricts the target too, or the target's attributes do not exceed the
+ * key's. A key never acts on its own makers.
  */
 export function requireWithin(principal: Principal, target: KeyChain, verb: KeyVerb): void {
   const [key, ...makers] = target.keys;
@@ -326,8 +326,8 @@ function cacheExcess(wanted: ResponseCache | null | undefined, bound: ChainKey):
 }
 
 /**
- * Checks tags. A key's requests also have the tags of its makers. A key cannot remove its own tags, as little as its
- * quotas.
+ * Checks tags. A key's requests also have the tags of its makers. A key cannot remove its own tags, just as it cannot
+ * remove its own quotas.
  */
 function tagExcess(wanted: readonly string[] | undefined, bound: ChainKey, bounded: boolean): Excess | undefined {
   if (wanted === undefined || bounded || bound.tags.every((tag) => wanted.includes(tag))) return undefined;

@@ -60,7 +60,7 @@ export function declaredAccount(
   return { account, event: auditEvent("account.created", principal, origin, about(account, detail)) };
 }
 
-/** Returns undefined if the request changes nothing. */
+/** Changes an account. Returns undefined if the request changes nothing. */
 export function updateAccount(
   principal: Principal,
   current: Account,

@@ -191,7 +191,7 @@ function makersOf(principal: Principal): readonly ChainKey[] {
   throw forbidden("Only a member of the account may make keys.");
 }
 
-/** Returns undefined if the request changes nothing. */
+/** Changes a key. Returns undefined if the request changes nothing. */
 export function updateKey(
   principal: Principal,
   target: KeyChain,
@@ -225,7 +225,7 @@ export function updateKey(
   return { changes, event: auditEvent("key.updated", principal, origin, about(current, detail)) };
 }
 
-/** Returns undefined if the key has already ended. */
+/** Revokes a key. Returns undefined if the key has already ended. */
 export function revokeKey(principal: Principal, target: KeyChain, origin: Origin): KeyUpdate | undefined {
   requireKeyManager(principal);
   requireWithin(principal, target, "revoke");

@@ -26,7 +26,7 @@ export function createOrganization(
   return { organization, event: organizationEvent("organization.created", principal, origin, organization, detail) };
 }
 
-/** Returns undefined if the request changes nothing. */
+/** Changes an organization. Returns undefined if the request changes nothing. */
 export function updateOrganization(
   principal: Principal,
   current: Organization,
@@ -45,7 +45,7 @@ export function deleteOrganization(principal: Principal, current: Organization, 
   return organizationEvent("organization.deleted", principal, origin, current, settingsOf(current));
 }
 
-/** Returns the event of an account that joins or leaves. It stands in the audit log of the account. */
+/** Returns the event of an account that joins or leaves. The event is in the audit log of the account. */
 export function moveEvent(
   action: "organization.account_added" | "organization.account_removed",
   principal: Principal,

@@ -16,7 +16,7 @@ import { quotaRules } from "./key-values.ts";
 import { requireOperator } from "./operator.ts";
 import type { KnownTier, Tiers } from "./tiers.ts";
 
-/** Returns undefined if the database already has the tier with these figures. */
+/** Adds or changes a tier. Returns undefined if the database already has the tier with these figures. */
 export function putTier(
   principal: Principal,
   name: string,

@@ -20,7 +20,7 @@ export interface IdempotentRequestsOptions {
   log: Log;
 }
 
-/** A request, as two requests with the same idempotency key must agree on it. */
+/** The parts of a request that must be equal in all requests with the same idempotency key. */
 export interface Repeatable {
   /** The header `Idempotency-Key`. */
   key: string;
@@ -41,7 +41,7 @@ const maxAnswerLength = 16 * 1024;
 const unknownAnswer = "";
 /** Sealed in place of an answer that is too long. */
 const longAnswer = "";
-/** Errors after which a change may have been made: its commit may be all that the caller did not hear of. */
+/** Errors after which the change may have been made, because only the confirmation of its commit may have been lost. */
 const unclearErrors: ReadonlySet<ErrorCode> = new Set([
   ...(["internal_error", "service_unavailable", "upstream_error", "upstream_timeout"] as const),
 ]);
@@ -70,7 +70,8 @@ export class IdempotentRequests {
       json = JSON.stringify(await work());
     } catch (error) {
       const isRefusal = error instanceof GatewayError && !unclearErrors.has(error.code);
-      // The row of a refusal that stays only delays a repetition, until it expires; the refusal itself is the answer.
+      // If the row of a refused request cannot be deleted, it only delays a repetition until it expires. So the refusal
+      // itself is thrown, and not that failure.
       await (isRefusal ? store.release(first).catch(() => {}) : finish(unknownAnswer));
       throw error;
     }

@@ -1,4 +1,4 @@
-// Puts refused credentials into the audit log, bounded.
+// Writes refused credentials to the audit log, in limited numbers.
 
 import type { Clock } from "../../base/clock.ts";
 import type { AuditActor, AuditEvent } from "../../domain/audit.ts";

@@ -10,7 +10,7 @@ export interface HistoryFilter extends Omit<RequestFilter, "outcome"> {
 }
 
 export interface HistoryPage {
-  /** See `RequestPage`. */
+  /** The requests of the page. There may be fewer than wanted, even none, before the end of the list. */
   requests: PastRequest[];
   next: RequestPosition | null;
 }

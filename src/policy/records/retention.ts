@@ -49,7 +49,7 @@ export class Retention {
   readonly #timers: ReturnType<typeof setTimeout>[];
   #keptFrom: KeptFrom = {};
   #rows = 100;
-  /** The time, for each kind, before which this process has deleted all records. */
+  /** For each kind, the time before which this process has deleted all records. */
   readonly #cleared = new Map<RetainedKind, number>();
   #isReported = false;
   #isNotificationOver = false;
@@ -96,7 +96,7 @@ export class Retention {
     for (const kind of retainedKinds) {
       if (this.#closed) return;
       try {
-        // Load again for each kind, because sums by hour are kept as long as the requests they lead to.
+        // Load again for each kind, because the time for hourly sums depends on the time for requests.
         await this.load();
         const before = await this.#due(kind, wanted);
         if (before !== undefined) await this.#keepFrom(kind, before, wanted[kind]);

@@ -81,7 +81,10 @@ export class DiskObjects implements ObjectStore {
     }
   }
 
-  /** Rejects with `service_unavailable` if the whole directory is missing: the files in it were not deleted then. */
+  /**
+   * Rejects with `service_unavailable` if the whole directory is missing. Its files then count as unreachable and not
+   * as deleted.
+   */
   async #requireDirectory(): Promise<void> {
     await usable(stat(join(this.#directory, incomingFolder)));
   }

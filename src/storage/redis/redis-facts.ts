@@ -9,9 +9,9 @@ export interface RedisFacts extends TimedAnswer {
   /** `Redis` or `Valkey`, with the version. Undefined if the user may not call INFO. */
   name: string | undefined;
   major: number | undefined;
-  /** `noeviction` and the like. */
+  /** The eviction policy, such as `noeviction`. */
   evictionPolicy: string | undefined;
-  /** Bytes; 0: none. */
+  /** The memory limit in bytes; 0 means no limit. */
   maxMemory: number | undefined;
   usedMemory: number | undefined;
   role: string | undefined;

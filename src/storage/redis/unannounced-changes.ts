@@ -9,8 +9,8 @@ export class UnannouncedChanges {
   readonly #byTopic = new Map<ChangeTopic, readonly string[] | undefined>();
 
   /**
-   * Adds a change. `ids`: as for `ChangeFeed.announce`. Memory stays within one message per topic, however often this
-   * is called.
+   * Adds a change. `ids` are the affected ids; undefined means that any id may be affected. Memory stays within one
+   * message per topic, however often this is called.
    */
   add(topic: ChangeTopic, ids: readonly string[] | undefined): void {
     const before = this.#byTopic.has(topic) ? this.#byTopic.get(topic) : [];

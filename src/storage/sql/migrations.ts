@@ -483,8 +483,9 @@ const migrations: readonly (readonly string[])[] = [
     `ALTER TABLE app_secrets ADD COLUMN secret_id TEXT`,
   ],
   [
-    // Only in SQLite: usage that the roll-ups do not contain yet. `sums`: JSON of the ids of a batch's requests. Below
-    // batch 0: negative sums of parts that were added since. At batch 0: the last batch that does not count any more.
+    // Only in SQLite: usage that the roll-ups do not contain yet. `sums`: JSON of the ids of a batch's requests. In
+    // rows with a negative `batch`: negative sums of the parts that were added to the roll-ups since. In the row with
+    // `batch` 0: the last batch that does not count any more.
     `CREATE TABLE usage_unrolled (
       batch BIGINT PRIMARY KEY,
       sums TEXT NOT NULL

@@ -39,7 +39,7 @@ const defaultBounds: PoolBounds = {
   lockMs: 4_000,
   idleInTransactionMs: 3_000,
 };
-/** Checks within the shortest bound: each bound is exact to a twelfth of the shortest. */
+/** Number of checks within the shortest time limit, so that each limit is exact to a twelfth of the shortest. */
 const checksPerBound = 12;
 /**
  * After a sixth of the bound without any answer, the server counts as silent and no request waits for it until it
@@ -203,9 +203,8 @@ class Pool {
   }
 
   /**
-   * Reports whether to retry after an error of a stale prepared statement. Each connection, and several statements of a
-   * transaction, may be stale, and are prepared again one after the other. A statement that could not run changed
-   * nothing.
+   * Reports whether to retry after an error of a stale prepared statement. Each connection may have stale statements,
+   * and each of them is prepared again after its own error. A statement that could not run changed nothing.
    */
   #isStale(error: unknown, tries: number): boolean {
     return isStaleStatement(error) && tries <= statementsOfWork * this.#max;

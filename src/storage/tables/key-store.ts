@@ -133,7 +133,8 @@ export class SqlKeyStore implements KeyStore {
   ): Promise<ApiKeyRecord | undefined> {
     return changeCredentials(this.#db, event, async (tx) => {
       const current = await readKey(tx, id);
-      // The successor of a rotation that its schedule began is fetched once: its row goes with it.
+      // If a schedule began the rotation, its successor can be fetched only once, so the row of the due rotation is
+      // deleted.
       const due = await tx`DELETE FROM due_rotations WHERE key_id = ${id} RETURNING key_id`;
       const isEnding = current !== undefined && current.revokedAt !== null && due.length === 0;
       if (!current || isEnding || keyStatus(current, event.at) !== "active") {

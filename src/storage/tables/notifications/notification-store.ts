@@ -137,7 +137,10 @@ async function webhookIdsFor(
   return found.filter(isWanted).map(({ id }) => id);
 }
 
-/** Returns owners and admins of the account, or operators, or the person who asked for more; without those who turned mail off. */
+/**
+ * Returns the people who get the notification by mail: the owners and admins of the account, or the operators, or the
+ * person who requested the limit. People who turned mail off, or got too many mails, are left out.
+ */
 async function peopleFor(
   tx: Database,
   { accountId, at, type, data }: Notification,

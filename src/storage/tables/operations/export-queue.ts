@@ -6,8 +6,8 @@ import { type Database, databaseSeconds } from "../../sql/database.ts";
 const retryAfterSeconds = 60;
 
 /**
- * Actions that end access, sign in, or happen in the course of requests for models. They are never refused, nor is the
- * summary of applied documents, each of whose changes is judged itself.
+ * Actions that end access, sign in, or happen in the course of model requests. They are never refused. The summary of
+ * applied documents is not refused either, because each of its changes was checked on its own.
  */
 const neverRefused: ReadonlySet<AuditAction> = new Set([
   ...(["credential.refused", "token.issued", "grant.refreshed", "grant.replayed"] as const),

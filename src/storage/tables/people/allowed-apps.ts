@@ -61,7 +61,7 @@ export function allowedApps(grants: readonly LiveGrant[]): AllowedApp[] {
   return [...together.values()].flatMap((rows) => allowedApp(rows) ?? []);
 }
 
-/** Returns each scope of the grants once, in the order of `scopes`, and the tools of grants with any. */
+/** Returns each scope of the grants once, in the order of `scopes`, and the tools of all grants that may use tools. */
 export function togetherOf(
   grants: readonly Pick<LiveGrant, "scopes" | "tools">[],
 ): Pick<AllowedApp, "scopes" | "tools"> {

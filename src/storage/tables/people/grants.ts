@@ -70,7 +70,7 @@ export async function addGrant(
   await tx`INSERT INTO refresh_tokens ${tx(refreshTokens.row(refreshToken))}`;
   const { personId, appId, accountId, quotas } = grant;
   if (quotas.length === 0 || personId === null || appId === null) return ending.length > 0 ? true : "added";
-  // The person chose a cap: it holds for all grants of the app together.
+  // The person chose quotas, which hold for all grants of the app together.
   const limited = await limitGrantsFor(tx, { personId, appId, accountId }, { quotas });
   return ending.length > 0 || limited > 1 ? true : "added";
 }
