@@ -43,8 +43,7 @@ export async function bringUpToDate(tx: SQL, dialect: Dialect, last = knownSteps
       INSERT INTO schema_migrations (version, applied_at, checksum, works_from, made_by)
       VALUES (${version}, ${nowSeconds}, ${checksumOf(version)}, ${worksFrom}, ${packageJson.version})`;
   }
-  // Build the large indexes at once only in a new PostgreSQL database: it has no rows, so no writer would wait for
-  // them.
+  // A new PostgreSQL database has no rows, so its large indexes are built at once: no writer has to wait.
   if (dialect === "sqlite" || applied.length > 0 || last < knownSteps) return;
   for (const statement of concurrentIndexes().values()) await tx.unsafe(statement.replace("CONCURRENTLY ", ""));
 }

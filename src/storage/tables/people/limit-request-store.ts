@@ -54,7 +54,7 @@ export class SqlLimitRequestStore implements LimitRequestStore {
   open(request: LimitRequest, event: AuditEvent): Promise<Opened> {
     const { accountId, createdAt } = request;
     return changeCredentials(this.#db, event, async (tx): Promise<Outcome<Opened>> => {
-      // Keep the requests of running raises, because a raise is ended by the id of its request.
+      // Requests of running raises stay, because a raise is ended by the id of its request.
       const running = runningRaises((await readAccount(tx, accountId))?.raises, createdAt) ?? [];
       const kept = running.map(({ requestId }) => requestId);
       await tx`
