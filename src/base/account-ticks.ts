@@ -29,5 +29,5 @@ export class AccountTicks {
   }
 }
 
-/** Used for GET requests and for large request bodies. */
+/** The shared instance, for GET requests and for requests with large bodies. */
 export const accountTicks = new AccountTicks();

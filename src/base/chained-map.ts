@@ -1,4 +1,4 @@
-// A map by name whose entries change all the time. Its table stays in place, while a Map replaces its table as entries
+// A hash map by name with a fixed table, for entries that change all the time. A Map replaces its table as entries
 // change.
 
 /** Number of chains, a power of two. With more entries the chains become longer. */
@@ -11,8 +11,8 @@ export interface Chained<Value> {
 }
 
 /**
- * Replaces a Map, whose table is replaced as entries change. Each old table links to the next: once the garbage
- * collector treats one as old, everything in later tables survives minor collections.
+ * A Map replaces its table as entries change, and each old table links to the next. If the garbage collector treats an
+ * old table as long-lived, all entries of later tables survive minor collections. This map never replaces its table.
  */
 export class ChainedMap<Value extends Chained<Value>> {
   readonly #first: (Value | undefined)[] = new Array(chains).fill(undefined);
@@ -52,10 +52,10 @@ export class ChainedMap<Value extends Chained<Value>> {
   }
 }
 
-/** Number of characters at the end of a name that choose its chain: ids differ there. */
+/** Number of characters at the end of a name that are hashed, because ids differ there. */
 const hashedUnits = 16;
 
-/** Computes FNV-1a with its upper bits folded in. */
+/** Computes an FNV-1a hash, folds in its upper bits, and returns the index of the chain. */
 function chainOf(name: string): number {
   let hash = 0x811c9dc5;
   for (let i = Math.max(0, name.length - hashedUnits); i < name.length; i++)

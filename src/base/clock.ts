@@ -1,4 +1,4 @@
-// The time as the rest of the program sees it. Tests can set it.
+// The clock of the gateway, which tests can set.
 
 export interface Clock {
   /** Whole Unix seconds. */
@@ -7,7 +7,7 @@ export interface Clock {
   monotonicMs(): number;
 }
 
-/** A clock that can also time work within one event of the event loop. */
+/** A clock that can also measure work that begins and ends within one event of the event loop. */
 export interface ExactClock extends Pick<Clock, "monotonicMs"> {
   /** Like `monotonicMs`, but reads the system clock at each call. */
   exactMs(): number;
@@ -16,13 +16,13 @@ export interface ExactClock extends Pick<Clock, "monotonicMs"> {
 /** The maximum difference between the clocks of a machine and of the database. The doctor reports more as a failure. */
 export const maxClockOffsetSeconds = 15;
 /**
- * The greatest clock difference of two machines, one ahead and one behind. A signature of one machine must be valid
- * for the other immediately.
+ * The greatest difference between the clocks of two machines, if one is ahead of the database and the other behind. A
+ * signature made on one machine must be valid immediately on the other.
  */
 export const maxClockDifferenceSeconds = 2 * maxClockOffsetSeconds;
 
 /**
- * The time is read once for each event of the event loop. A request needs the time a dozen times, and reading the
+ * The cached time, read once for each event of the event loop. A request needs the time a dozen times, and reading the
  * system clock costs more than the work that uses it.
  */
 const reading = { wallMs: -1, monotonicMs: -1, isKept: false };
@@ -34,8 +34,8 @@ function forget(): void {
 }
 
 /**
- * Calls `work` for one event of the event loop, during which the time is read only once. Use this function for frequent
- * events, such as packets: it saves a microtask for each.
+ * Calls `work` with one reading of the clock for the whole call. Use this function for frequent events, such as
+ * packets, because it saves a microtask for each.
  */
 export function duringEvent<Taker, Brought>(
   work: (taker: Taker, brought: Brought) => void,
@@ -51,7 +51,7 @@ export function duringEvent<Taker, Brought>(
   }
 }
 
-/** Keeps the time that was read until the callback of the event loop has returned. */
+/** Caches the time until the current callback of the event loop has returned. */
 function keep(): void {
   if (reading.isKept) return;
   reading.isKept = true;
@@ -82,8 +82,8 @@ export function exactMs(): number {
 }
 
 /**
- * Returns milliseconds since `startMs` of `clock`. Work that begins and ends within one event is measured too,
- * because it may take long.
+ * Returns the milliseconds since `startMs` of `clock`. If no time seems to have passed, the system clock is read again,
+ * so that work within one event is measured too.
  */
 export function elapsedMs(clock: Pick<Clock, "monotonicMs">, startMs: number): number {
   const elapsed = clock.monotonicMs() - startMs;

@@ -1,10 +1,12 @@
-// A value that arrives later and is delivered in the call that settles it. Every request waits for such values; a
+// A promise-like value whose listeners run synchronously when it is settled. Every request waits for such values; a
 // promise for each wait would cost more.
 
 /** A value that is available now or later. `await` accepts both. */
 export type MaybePromise<Value> = Promise<Value> | Deferred<Value>;
 
-/** Written as methods: TypeScript then accepts a listener whose `owner` has a narrower type. */
+/**
+ * These two callbacks are declared as methods, so that TypeScript accepts a listener whose `owner` has a narrower type.
+ */
 interface Listener<Value> {
   onValue(value: Value, owner: unknown): void;
   onError(error: unknown, owner: unknown): void;
@@ -12,14 +14,14 @@ interface Listener<Value> {
 }
 
 /**
- * A cheaper promise: a promise calls back in a separate task and costs several objects for each wait, and a request
- * waits about ten times. Listeners are called in order by the code that settles the value. An exception in a listener
- * becomes an uncaught exception of the process and does not affect the settling code or other listeners. An error
+ * A cheaper promise. A promise calls back in a separate task and costs several objects for each wait, and a request
+ * waits about ten times. `resolve` and `reject` call the listeners synchronously, in order. An exception in a listener
+ * becomes an uncaught exception of the process; it does not affect the settling code or other listeners. A rejection
  * without a listener is ignored.
  */
 export class Deferred<Value> implements PromiseLike<Value> {
   #state: "open" | "resolved" | "rejected" = "open";
-  /** The value, or the error. */
+  /** The resolved value, or the error. */
   #outcome: unknown;
   /** Callback of the first listener. Most values have no other listener. */
   #onValue: Listener<Value>["onValue"] | undefined;
@@ -53,8 +55,8 @@ export class Deferred<Value> implements PromiseLike<Value> {
   }
 
   /**
-   * Calls one of the two functions once, immediately if already settled. Both also get `owner`, so that two shared
-   * functions can serve all waits without a closure for each.
+   * Calls `onValue` or `onError` once, immediately if the value is already settled. Both functions also get `owner`, so
+   * that two shared functions can serve all waits without a closure for each.
    */
   whenSettled(onValue: (value: Value) => void, onError: (error: unknown) => void): void;
   whenSettled<Owner>(
@@ -92,7 +94,10 @@ export class Deferred<Value> implements PromiseLike<Value> {
   }
 }
 
-/** An exception of one listener must affect neither the settling code nor the other listeners of the value. */
+/**
+ * Calls a listener, and rethrows its exception in a microtask. So the exception affects neither the settling code nor
+ * the other listeners.
+ */
 function notify<Outcome>(listener: (outcome: Outcome, owner: unknown) => void, outcome: Outcome, owner: unknown): void {
   try {
     listener(outcome, owner);
@@ -103,7 +108,7 @@ function notify<Outcome>(listener: (outcome: Outcome, owner: unknown) => void, o
   }
 }
 
-/** Calls back like `Deferred.whenSettled`, for a deferred value or a promise. */
+/** Calls one of the two functions once a promise or deferred value is settled. */
 export function whenSettled<Value>(
   eventual: MaybePromise<Value>,
   onValue: (value: Value) => void,

@@ -68,7 +68,7 @@ export const quotaReasons = [
   "end_user_quota",
 ] as const;
 export type QuotaReason = (typeof quotaReasons)[number];
-/** The owners of quotas, as errors and figures name them. */
+/** The owners of quotas, as named in errors and metrics. */
 export const quotaOwners = ["account", "key", "member", "app", "organization", "end_user"] as const;
 export type QuotaOwner = (typeof quotaOwners)[number];
 
@@ -109,10 +109,13 @@ export interface GatewayErrorOptions {
   detail?: string;
   /** A retry may help after this many seconds. Sent as `Retry-After`, rounded up, and `retry-after-ms`. */
   retryAfterSeconds?: number;
-  /** True if a retry helps; set where this error knows better than its code. Sent as `x-should-retry`. */
+  /**
+   * True if a retry helps, false if not. Set this only if the error code alone would give the wrong advice. Sent as
+   * `x-should-retry`.
+   */
   shouldRetry?: boolean;
   /**
-   * True if the engine's own rate limit refused the request. The `type` of the error reports this, whatever the code
+   * True if the engine's own rate limit refused the request. The `type` of the error then says so, whatever its code
    * is.
    */
   engineLimited?: boolean;
@@ -150,7 +153,7 @@ export class GatewayError extends Error {
   }
 }
 
-/** An error that is not the answering side's fault: no model server or node is paused because of it. */
+/** An error that is no fault of the model server or node that answered, so that neither is paused because of it. */
 export class BlamelessError extends GatewayError {}
 
 /** Returns a 403. `message` says who may do this, and what to do. */

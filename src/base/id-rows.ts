@@ -1,4 +1,4 @@
-// Maps ids to row numbers, from 0 on. An id that ends in a UUID takes only 16 bytes.
+// Maps ids to row numbers from 0 on. An id that consists of the usual prefix and a UUID takes only 16 bytes.
 import { noRow, WordTable } from "./word-table.ts";
 
 const words = 4;
@@ -9,7 +9,8 @@ const hyphenIndexes = [8, 13, 18, 23];
 const digitIndexes = Uint8Array.from([...Array(uuidLength).keys()].filter((index) => !hyphenIndexes.includes(index)));
 const hyphen = 0x2d;
 /**
- * Values of lower-case hexadecimal digits by character code, or `noDigit`. An upper-case digit makes a different id.
+ * `digitValues` has the value of each lower-case hexadecimal digit by character code, or `noDigit`. Upper-case digits
+ * count as no digits, because they make a different id.
  */
 const noDigit = 0xff;
 const digitValues = new Uint8Array(128).fill(noDigit);
@@ -18,13 +19,13 @@ for (let value = 0; value < 16; value++) digitValues[value.toString(16).charCode
 export class IdRows {
   readonly #prefix: string;
   readonly #table = new WordTable(words, fewRows);
-  /** Rows of ids that do not end in a UUID. */
+  /** Rows of ids that are not the prefix and a UUID. */
   readonly #others = new Map<string, number>();
   readonly #otherIds = new Map<number, string>();
   readonly #free: number[] = [];
   #given = 0;
 
-  /** `prefix` is the text before the UUID in most ids. Other ids take as much memory as their text. */
+  /** `prefix` is the text before the UUID in most ids. Any other id is stored as text, which takes more memory. */
   constructor(prefix: string) {
     this.#prefix = prefix;
   }
@@ -34,7 +35,7 @@ export class IdRows {
     return this.#given - this.#free.length;
   }
 
-  /** The number of rows ever used, including free rows. */
+  /** The number of rows ever used, including rows that are free again. */
   get end(): number {
     return this.#given;
   }
@@ -44,7 +45,7 @@ export class IdRows {
     return this.#seek(id) ? this.#table.find() : (this.#others.get(id) ?? noRow);
   }
 
-  /** Gives a new id a row: a free row, or the next number. */
+  /** Assigns a row to a new id: a free row, or else the next number. */
   add(id: string): number {
     const row = this.#free.pop() ?? this.#given++;
     if (this.#seek(id)) {
@@ -71,8 +72,8 @@ export class IdRows {
   }
 
   /**
-   * Reports whether the id is the prefix and a UUID. If so, stores the UUID's bits in `sought`, the words that the
-   * table is searched for.
+   * Reports whether the id is the prefix and a UUID. If so, writes the UUID's bits to `sought`, for the next call of
+   * the table.
    */
   #seek(id: string): boolean {
     const from = id.length - uuidLength;
@@ -86,7 +87,7 @@ export class IdRows {
         if (digit === noDigit) return false;
         bits = (bits << 4) | digit;
       }
-      // The last digits of a UUID are random, so they come first and choose the slot in the table.
+      // The last digits of a UUID are random, so they become the first word, which chooses the slot in the table.
       sought[words - 1 - word] = bits;
     }
     return true;

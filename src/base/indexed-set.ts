@@ -1,4 +1,4 @@
-// A set without order, for members that come and go with every request.
+// An unordered set for objects that are added and removed with every request.
 
 /** An object that can be in one set at a time. */
 export interface IndexedItem {
@@ -9,9 +9,9 @@ export interface IndexedItem {
 export const noIndex = -1;
 
 /**
- * Unlike a Set, keeps no link to a member that was removed. A Set moves to new tables as its members change, and each
- * old table links to the next. Once the collector treats a table as old, every member of the later tables stays in
- * memory until the next full collection.
+ * A Set moves to new tables as its members change, and each old table links to the next. If the garbage collector
+ * treats an old table as long-lived, every member of later tables stays in memory until the next full collection. This
+ * set keeps no link to a removed member.
  */
 export class IndexedSet<Item extends IndexedItem> implements Iterable<Item> {
   readonly #items: Item[] = [];
@@ -37,8 +37,8 @@ export class IndexedSet<Item extends IndexedItem> implements Iterable<Item> {
   }
 
   /**
-   * Yields the items, which may be added or deleted meanwhile. An item that stays is yielded at least once. Only if
-   * others are deleted may an item be yielded twice, or a new item at all.
+   * Yields the items, which may be added or deleted during the iteration. An item that stays in the set is yielded at
+   * least once. If another item is deleted meanwhile, an item may be yielded twice, and a new item may be yielded too.
    */
   *[Symbol.iterator](): Generator<Item, void, undefined> {
     for (let i = this.#items.length - 1; i >= 0; i--) {

@@ -3,7 +3,9 @@ import { BlamelessError, GatewayError } from "./errors.ts";
 
 const anyReason = "it is missing, malformed, unknown, expired, revoked or not allowed here";
 
-/** OpenAI's message follows the gateway's, because some clients recognise a wrong key by OpenAI's words. */
+/**
+ * Contains the gateway's message followed by OpenAI's, because some clients recognise a wrong key by OpenAI's words.
+ */
 export const invalidApiKeyMessage = messageFor(anyReason);
 
 /**
@@ -23,7 +25,10 @@ const suspensions = {
 } as const;
 export type Suspension = keyof typeof suspensions;
 
-/** Returns the reason to show for a suspended credential; undefined for any other fault, of which clients learn nothing. */
+/**
+ * Returns the reason to show for a suspended credential. Returns undefined for any other fault, because clients must
+ * not learn those reasons.
+ */
 export function suspensionReason(fault: string): string | undefined {
   return Object.entries(suspensions).find(([name]) => name === fault)?.[1];
 }

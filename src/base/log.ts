@@ -1,4 +1,4 @@
-// The log as code sees it: an event name and fields, never free text and never the content of requests.
+// The interface for logging: each entry is an event name with fields, never free text or the content of requests.
 
 export type LogFields = Readonly<Record<string, string | number | boolean | null | undefined>>;
 

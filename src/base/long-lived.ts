@@ -1,15 +1,15 @@
 // Declares every object that outlives the request that created it: its bounds, its idle limit and the event that ends
 // it. The code takes each bound from here, and docs/reference/long-lived.md is generated from here.
 
-/** A bound as a number of objects, enforced by the code. */
+/** A maximum number of objects, enforced by the code. */
 interface Count {
   readonly most: number;
 }
-/** A bound as a share of the connections that one server process accepts. */
+/** A maximum as a share of the connections that one server process accepts. */
 interface Share {
   readonly part: number;
 }
-/** A bound that is set or measured elsewhere, or does not exist. The text says where, or why not. */
+/** A limit that is set or measured elsewhere, or that does not exist. The text says where, or why there is none. */
 interface Described {
   readonly text: string;
 }
@@ -29,11 +29,11 @@ export interface LongLived {
   /** Milliseconds after which the object ends even if it is busy; undefined if there is no such limit. */
   readonly maxMs: number | undefined;
   readonly ends: {
-    /** The end of the object when its key or token is revoked or expires. */
+    /** Says when the object ends after its key or token is revoked or expires. */
     readonly credential: string;
-    /** The end of the object when the person is removed or the account is closed. */
+    /** Says when the object ends after the person is removed or the account is closed. */
     readonly owner: string;
-    /** The end of the object when the server stops. */
+    /** Says when the object ends after the server stops. */
     readonly server: string;
   };
   /** The files that create such objects. */
@@ -55,10 +55,10 @@ const ofAll = text("of all together");
 const noKey = text("none: no key is involved");
 const byOpenRequests = text("`limits.open_requests_per_key`");
 const withKey = "as with the credential";
-/** The effect of a revocation on the sessions and streams of MCP clients. */
+/** Says how soon a revocation ends the sessions and streams of MCP clients. */
 const atMcp = "within 5 s, or 1 s if suspended: it is ended";
 
-/** Client connections that policy/long-connections.ts admits, watches and ends. */
+/** Long-lived client connections, which policy/long-connections.ts admits, watches and ends. */
 const connections = {
   responseSocket: {
     name: "WebSocket of `/v1/responses`",

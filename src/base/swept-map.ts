@@ -1,22 +1,22 @@
-// A map that removes idle entries a few at a time as it is used, without timers.
+// A map that removes idle entries without timers: each use of the map may check a few entries.
 
 /** A smaller map is not swept. */
 const smallSize = 1_024;
 /**
- * Number of entries above which every removable entry is removed: twice the maximum number of entries that are planned
- * to be in use.
+ * Above this number of entries, the map removes every removable entry. The number is twice the maximum of entries that
+ * are planned to be in use.
  */
 const crowdedSize = 250_000;
 const usesPerSweep = 64;
 /**
- * Number of entries that a sweep visits: eight times the uses between two sweeps, so that entries are removed faster
- * than they are added.
+ * Number of entries that a sweep visits. It is eight times the number of uses between two sweeps, so that entries are
+ * removed faster than they are added.
  */
 const visitsPerSweep = 512;
 /** Minimum milliseconds between the starts of two rounds over all entries, unless the map is crowded. */
 const roundMs = 60_000;
 
-/** Decides when to visit entries, for any structure with many of them. */
+/** Decides how many entries to visit at each use. Usable for any structure with many entries. */
 export class SweepPace {
   #uses = 0;
   /** Number of entries still to visit in this round. */
@@ -52,8 +52,8 @@ export class SweptMap<Value> {
   #cursor: Iterator<[string, Value]>;
 
   /**
-   * `giveUp` reports whether an entry may be removed because it can be recreated without loss. Recreating entries
-   * that are in constant use is expensive, so `giveUp` keeps these unless the map is crowded.
+   * `giveUp` reports whether an entry may be removed, because it can be recreated without loss. It keeps entries that
+   * are in constant use, whose recreation is expensive, unless the map is crowded.
    */
   constructor(giveUp: (value: Value, isCrowded: boolean) => boolean) {
     this.#giveUp = giveUp;
@@ -73,8 +73,8 @@ export class SweptMap<Value> {
   }
 
   /**
-   * Call this once for each use, while the caller holds no entry: it may remove any. A use may add only a few entries.
-   * `nowMs` is in monotonic milliseconds.
+   * Call this once for each use, while the caller holds no entry, because any entry may be removed. A use may add only
+   * a few entries. `nowMs` is in monotonic milliseconds.
    */
   used(nowMs: number): void {
     const { visits, isCrowded } = this.#pace.check(this.#entries.size, nowMs);

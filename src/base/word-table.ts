@@ -5,14 +5,14 @@ export const noRow = -1;
 
 /**
  * Stores the words in typed arrays: a look-up touches two places in memory, and the garbage collector has nothing to
- * visit. The caller decides which rows are free. For few collisions, the first words of rows should differ in their
- * lowest bits.
+ * visit. The caller decides which row numbers are free. The first words of rows should differ in their lowest bits,
+ * because these choose the slot in the index.
  */
 export class WordTable {
-  /** The words to find or add. The caller sets them before each call. */
+  /** The words for the next call of `find` or `add`. The caller sets them before the call. */
   readonly sought: Int32Array<ArrayBuffer>;
   readonly #width: number;
-  /** Signed words, because a just-in-time compiler is slow with larger numbers. */
+  /** The words of all rows. They are signed, because a just-in-time compiler is slow with larger numbers. */
   #words: Int32Array<ArrayBuffer>;
   /**
    * Hash index by the first word of a row. An entry is the row number plus one, or 0 if empty. If a slot is taken, the
@@ -44,7 +44,7 @@ export class WordTable {
     this.#words.set(this.sought, row * this.#width);
   }
 
-  /** Removes a row. Rows that were displaced to later slots of the index move up. */
+  /** Removes a row from the index, and moves later entries up that were displaced by a taken slot. */
   remove(row: number): void {
     const mask = this.#index.length - 1;
     let gap = this.#homeOf(row);

@@ -5,7 +5,7 @@ import type { InferenceDeps } from "../inference/call.ts";
 import type { OwnCalls } from "../inference/own-calls.ts";
 import type { Exposition } from "../metrics/exposition.ts";
 
-/** The processing steps of a request that features provide. */
+/** The parts of request processing that features provide. */
 export type Stages = Pick<InferenceDeps, "guardrails">;
 
 export interface FeatureContext {

@@ -20,7 +20,7 @@ export async function openFeatures(context: FeatureContext): Promise<OpenedFeatu
     const next = prepared.then(async () => {
       for (const feature of opened) await feature.prepare?.(config);
     });
-    // The caller gets the error of a failed load. It must not stop later calls.
+    // The caller of `prepare` gets the error of a failed load. The error must not stop later calls.
     prepared = next.catch(() => {});
     return next;
   };

@@ -1,5 +1,5 @@
-// The routes that are loaded at the start: for models and for monitoring. Others are loaded when first
-// requested, which saves memory if nobody manages the gateway.
+// The routes that are loaded at the start: for model requests and for monitoring. All others are loaded at the first
+// request for one of them. This saves memory if nobody manages the gateway.
 import { inferenceRoutes } from "./api/inference-routes.ts";
 import { messageRoutes } from "./api/message-routes.ts";
 import { metricsRoutes } from "./api/metrics-routes.ts";
@@ -22,7 +22,7 @@ const makers = [
 
 export interface FirstRoutes {
   routes: readonly Route[];
-  /** Loads and returns the other routes. */
+  /** Loads and returns all other routes. */
   others(): Promise<readonly Route[]>;
 }
 

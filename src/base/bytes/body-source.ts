@@ -1,22 +1,23 @@
-// The bytes of an answer as they arrive: the receiver pushes them, and pauses if the consumer falls behind.
+// A request or response body whose bytes arrive over time. The receiver pushes the bytes, and pauses if the consumer
+// falls behind.
 
 import type { Cancellation } from "../cancellation.ts";
 import { ByteSpan } from "./byte-span.ts";
 
 /**
- * Receives the bytes that a source delivers. After `end`, `fail` or a cancellation of the source, nothing more is
- * called.
+ * Receives the bytes that a source delivers. After `end`, `fail` or a cancellation of the source, the source calls no
+ * method any more.
  */
 export interface BodySink {
   data(bytes: ByteSpan): void;
   /**
-   * An optional, cheaper form of `data`: gets the same bytes within the source's buffer, valid only during the call,
-   * without an object for them.
+   * An optional, cheaper form of `data` that needs no ByteSpan object. The range of `bytes` is valid only during the
+   * call.
    */
   piece?(bytes: Buffer, start: number, end: number): void;
   /** Called when the whole body has been delivered. */
   end(): void;
-  /** Called when the body broke off. `error` is a GatewayError if the client may see the reason. */
+  /** Called when the body ended before it was complete. `error` is a GatewayError if the client may see the reason. */
   fail(error: unknown): void;
 }
 
@@ -24,11 +25,15 @@ export interface BodySource {
   /** Starts delivery; call it once. Bytes that have already arrived are delivered before it returns. */
   flow(sink: BodySink): void;
   /**
-   * Pauses delivery, except for bytes that are already on their way. The pause does not count as silence of the sender.
+   * Pauses delivery. Bytes that are already on their way are still delivered. The time until the body resumes does not
+   * count towards the sender's idle timeout.
    */
   pause(): void;
   resume(): void;
-  /** Tells the sender to stop, because the rest is not needed. May be called at any time, also instead of `flow`. */
+  /**
+   * Tells the sender to stop, because the remaining bytes are not needed. May be called at any time, also instead of
+   * `flow`.
+   */
   cancel(): void;
 }
 
@@ -53,9 +58,8 @@ export class BodyTooLongError extends Error {
 }
 
 /**
- * Reads a body of at most `maxBytes`. A longer body is cancelled, and the promise rejects with a BodyTooLongError. A
- * cancellation by `cancellation` also cancels the body and rejects with the same reason. `onData` is called for every
- * piece.
+ * Reads a whole body. If the body is longer than `maxBytes`, cancels the source and rejects with a BodyTooLongError. If
+ * `cancellation` is cancelled, cancels the source and rejects with the reason. Calls `onData` for every piece.
  */
 export function readAll(
   source: BodySource,

@@ -1,4 +1,4 @@
-// Counts the bytes in memory that come from clients and model servers, and keeps all of them within one bound.
+// Counts the bytes of requests and responses that the process holds in memory, and limits their total.
 import { BlamelessError, type GatewayError } from "../errors.ts";
 
 /**
@@ -14,7 +14,7 @@ export const bufferKinds = [
 ] as const;
 export type BufferKind = (typeof bufferKinds)[number];
 
-/** The bound that caused a refusal. */
+/** The limit that a refused reservation would have exceeded. */
 export const bufferBounds = ["key", "account", "process"] as const;
 export type BufferBound = (typeof bufferBounds)[number];
 
@@ -24,11 +24,11 @@ export interface MemoryAccountIds {
   readonly account: string;
 }
 
-/** Counts the bytes that are buffered for one party, such as a key. */
+/** Counts the bytes that are buffered for one owner, such as an API key. */
 export interface MemoryAccount {
   /** Undefined if the memory account does not belong to an API key. */
   readonly ids?: MemoryAccountIds | undefined;
-  /** Reserves more bytes. If they exceed a bound, reserves none and returns the refusal. */
+  /** Reserves more bytes. If a limit would be exceeded, reserves nothing and returns the refusal. */
   take(kind: BufferKind, bytes: number): GatewayError | undefined;
   release(kind: BufferKind, bytes: number): void;
 }
@@ -38,14 +38,14 @@ export interface EmptiedListener {
   emptied(): void;
 }
 
-/** The refusal of bytes, or of a call by the gateway itself, that exceed a bound. */
+/** The error if a reservation of bytes, or a call by the gateway itself, would exceed a limit. */
 export class NoRoomError extends BlamelessError {}
 
 export const defaultMaxBufferedBytes = 128 * 1024 * 1024;
 
 /**
- * Shares of the bound: the part that all keys share, and the part that each key may hold in addition (64 KiB by
- * default).
+ * Fractions of `maxBytes`: the part that all keys share, and the small part that a key may hold even if the shared part
+ * is full (64 KiB by default).
  */
 const [shared, little] = [7 / 8, 1 / 2048];
 
@@ -78,7 +78,10 @@ export class BufferedBytes {
   readonly visitors: KeyBytes;
   /** The memory account of other replicas, for requests that do not name an API key. */
   readonly replicas: KeyBytes;
-  /** Bytes that have a bound for each connection. They count towards the total, but are never refused. */
+  /**
+   * A memory account for buffers that have a limit for each connection. Their bytes count towards the total, but are
+   * never refused.
+   */
   readonly bounded: MemoryAccount;
   #hasLargeCopies = false;
 
@@ -120,7 +123,9 @@ export class BufferedBytes {
     return this.total + bytes <= this.maxBytes;
   }
 
-  /** Reserves bytes that belong to no key, if the total stays within the bound. Returns whether it did. */
+  /**
+   * Reserves bytes for the process only, not for a key, if the total stays within `maxBytes`. Returns false otherwise.
+   */
   takeFree(kind: BufferKind, bytes: number): boolean {
     if (!this.hasRoomFor(bytes)) {
       this.refused.process++;
@@ -131,8 +136,8 @@ export class BufferedBytes {
   }
 
   /**
-   * Reserves bytes for temporary copies of a body and returns a function that releases them. The copies may exceed
-   * the bound of `memoryAccount`, but not that of the process. Only one request at a time may have such copies.
+   * Reserves memory for temporary copies of a body. Returns a function that releases the memory, or the refusal. One
+   * request at a time may hold large copies that count only towards the process. Other copies count on `memoryAccount`.
    */
   takeCopies(memoryAccount: MemoryAccount, bytes: number): (() => void) | GatewayError {
     if (this.#isLarge(bytes) && !this.#hasLargeCopies && this.takeFree("requests", bytes)) {
@@ -146,8 +151,8 @@ export class BufferedBytes {
   }
 
   /**
-   * Returns the bytes that a key needs for `bytes` and temporary copies. Large copies belong to no key, but reduce the
-   * free bytes, of which a key that is alone may hold a third.
+   * Returns the bytes that must be within a key's limit, so that the key can hold `bytes` and temporary copies. Large
+   * copies count only a third: they reduce the free bytes, of which a single key may hold a third.
    */
   neededWithCopies(bytes: number, copies: number): number {
     return bytes + (this.#isLarge(copies) ? Math.ceil(copies / 3) : copies);
@@ -157,21 +162,21 @@ export class BufferedBytes {
     return 2 * copies > this.maxBytesOfKey;
   }
 
-  /** Adds bytes, or releases them if the number is negative, whatever the bound. */
+  /** Adds bytes without checking any limit. A negative number releases bytes. */
   add(kind: BufferKind, bytes: number): void {
     this.total += bytes;
     this.byKind[kind] += bytes;
   }
 
   /**
-   * Counts bytes that are read within a few ticks of the event loop. They belong to no account and do not reduce the
-   * shared part.
+   * Counts bytes that will be read within a few ticks of the event loop. They count neither on a memory account nor in
+   * the total.
    */
   received(bytes: number): void {
     this.byKind.received += bytes;
   }
 
-  /** Counts bytes of caches, which have their own bound and are dropped when their memory is needed. */
+  /** Counts bytes of caches. Caches have their own limit, and drop entries when other code needs the memory. */
   kept(bytes: number): void {
     this.byKind.cache += bytes;
   }
@@ -195,10 +200,10 @@ export class BufferedBytes {
 }
 
 /**
- * A key may hold half of the bytes that stay free, and an account all of them. So a single key gets at most a third of
- * seven eighths, a single account half. The more is held, the less each may take, so the number of keys does not matter
- * (Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet switches", 1998). The last eighth is
- * for ordinary requests of keys that hold hardly any bytes.
+ * Limits a key to half of the bytes that stay free, and an account to all of them. So a single key gets at most a third
+ * of seven eighths of `maxBytes`, a single account half. The more bytes are held, the less each key may take, so the
+ * number of keys does not matter (Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet
+ * switches", 1998). The last eighth is for ordinary requests of keys that hold hardly any bytes.
  */
 export class KeyBytes implements MemoryAccount {
   readonly ids: MemoryAccountIds | undefined;
@@ -238,7 +243,8 @@ export class KeyBytes implements MemoryAccount {
   }
 
   /**
-   * Changes the held bytes. An account that releases more than it has taken stays counted in `memoryAccounts` forever.
+   * Changes the number of held bytes. The caller must release exactly what was taken, because otherwise
+   * `memoryAccounts` counts this account forever.
    */
   #change(kind: BufferKind, more: number): void {
     if (this.#total === 0) this.#ledger.memoryAccounts++;
@@ -266,8 +272,7 @@ function tooMuch(whose: string, maxBytes: number): NoRoomError {
 }
 
 /**
- * Returns `refusal`. If a request needs more bytes than a key may ever hold, returns an error that advises against a
- * retry.
+ * Returns `refusal`, or an error that advises against a retry if a request needs more bytes than a key may ever hold.
  */
 export function lastingRefusal(refusal: GatewayError, neededBytes: number): GatewayError {
   const { maxBytesOfKey } = bufferedBytes;

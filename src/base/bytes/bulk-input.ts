@@ -3,16 +3,16 @@ import { exactMs } from "../clock.ts";
 import type { GatewayError } from "../errors.ts";
 import { bufferedBytes, type MemoryAccount } from "./buffered-bytes.ts";
 
-/** Receives and reads the input. */
+/** Consumes the slices, and controls the sender. */
 export interface BulkTaker {
   /** Reads a slice. May stop or clear the rest of the input. */
   takeSlice(bytes: Buffer): void;
-  /** Asks the sender to stop until `unhush`, because the input that has arrived must be read first. */
+  /** Makes the sender stop until `unhush` is called, because the input that has arrived must be read first. */
   hush(): void;
   unhush(): void;
 }
 
-/** Length of the first slice. Input up to this length is read in one go; events usually have a few hundred bytes. */
+/** Initial maximum length of a slice. Most events have a few hundred bytes, so they are read as a whole. */
 export const sliceBytes = 64 * 1024;
 /**
  * Maximum length of a slice. Longer slices take fewer system calls, and delay other work only if they are read slowly.
@@ -23,7 +23,10 @@ const maxSliceBytes = 4 * sliceBytes;
  * as long.
  */
 const [quickMs, slowMs] = [0.5, 2];
-/** Maximum milliseconds of one turn for all slices together. Slices delay all other work of the turn. */
+/**
+ * Maximum milliseconds that all slices together may take in one turn of the event loop, because they delay all other
+ * work.
+ */
 const maxMsOfTurn = 4;
 
 export class BulkInput {
@@ -35,7 +38,7 @@ export class BulkInput {
   #sliceBytes = sliceBytes;
   #isHushed = false;
   #isStopped = false;
-  /** The account of the waiting bytes; undefined while input is being read. */
+  /** The memory account that the unread bytes count on while reading is stopped. Otherwise undefined. */
   #memoryAccount: MemoryAccount | undefined;
   #inLine = false;
 
@@ -43,7 +46,7 @@ export class BulkInput {
     this.#taker = taker;
   }
 
-  /** True if there are unread bytes. */
+  /** True if some bytes are still unread. */
   get waits(): boolean {
     return this.#bytes > 0;
   }
@@ -64,7 +67,7 @@ export class BulkInput {
     this.#pieces.push(bytes);
     this.#bytes += bytes.length;
     if (this.#mayLine()) turnShare.read(this);
-    // The sender has to stop only if bytes remain unread.
+    // If all bytes were read immediately, the sender need not stop.
     if (this.waits && !this.#isHushed) {
       this.#isHushed = true;
       this.#taker.hush();
@@ -73,8 +76,8 @@ export class BulkInput {
   }
 
   /**
-   * Stops reading until `goOn`, which returns before it reads. Waiting bytes are counted on `memoryAccount`. If the
-   * account is full, returns the refusal, and the caller must clear the input.
+   * Stops reading until `goOn` is called. Meanwhile the unread bytes count on `memoryAccount`. If the account is full,
+   * returns the refusal, and the caller must then call `clear`.
    */
   stop(memoryAccount: MemoryAccount): GatewayError | undefined {
     if (this.#isStopped) return undefined;
@@ -104,12 +107,12 @@ export class BulkInput {
     this.#bytes = 0;
   }
 
-  /** Reads everything that is left, because no more input follows. */
+  /** Reads all remaining bytes now, because no more input follows. */
   finish(): void {
     while (this.readSlice());
   }
 
-  /** Reads one slice. Returns true if more bytes can be read now. */
+  /** Reads one slice. Returns true if unread bytes remain and reading is not stopped. */
   readSlice(): boolean {
     const [piece] = this.#pieces;
     if (!piece || this.#isStopped) return false;
@@ -132,7 +135,7 @@ export class BulkInput {
     return this.waits && !this.#isStopped;
   }
 
-  /** Reports the duration of the last slice. */
+  /** Adapts the length of the next slice to the duration of the last slice. */
   tookMs(ms: number): void {
     if (ms < quickMs) this.#sliceBytes = Math.min(maxSliceBytes, 2 * this.#sliceBytes);
     else if (ms > slowMs) this.#sliceBytes = Math.max(sliceBytes, this.#sliceBytes / 2);
@@ -145,7 +148,7 @@ export class BulkInput {
     return true;
   }
 
-  /** Called when the input leaves the queue. */
+  /** Called when the input is removed from the queue. */
   leftLine(): void {
     this.#inLine = false;
   }
@@ -193,7 +196,7 @@ class TurnShare {
   #awaitEnd(): void {
     if (this.#endIsDue) return;
     this.#endIsDue = true;
-    // Input of other sockets is handled before the remaining slices.
+    // The remaining slices wait, so that input of other sockets is handled first.
     setImmediate(() => {
       this.#endIsDue = false;
       this.#spentMs = 0;

@@ -20,7 +20,7 @@ export class ByteCollector {
    * Blocks into which every piece after the first is copied, because a piece may be a small part of a larger buffer.
    */
   #blocks: Buffer[] | undefined;
-  /** Number of used bytes in the last block. */
+  /** Number of bytes of the last block that are filled. */
   #usedBytes = 0;
   #countedBytes: number;
 
@@ -78,7 +78,9 @@ export class ByteCollector {
     this.#blocks = undefined;
   }
 
-  /** The size of blocks grows with the collected bytes, so that a short body wastes little memory. */
+  /**
+   * Adds a block that is at least as long as all bytes so far, up to a maximum. So a short body wastes little memory.
+   */
   #addBlock(neededBytes: number): GatewayError | undefined {
     const bytes = Math.min(Math.max(neededBytes, this.length, minBlockBytes), mostBlockBytes);
     const refusal = this.#memoryAccount.take(this.#kind, bytes);

@@ -1,8 +1,8 @@
-// Bytes within a buffer, passed on without copying, such as a received body with a head before it.
+// A range of bytes within a buffer, passed on without copying. An example is a received body behind its head.
 import { isAscii } from "node:buffer";
 
 /**
- * Cheaper than a Buffer view: a view is a typed array, which costs more to create and collect than copying a short
+ * A range of a buffer. Creating and collecting a Buffer view, which is a typed array, costs more than copying a short
  * body.
  */
 export class ByteSpan {
@@ -45,7 +45,7 @@ export class ByteSpan {
     return this.end - this.start;
   }
 
-  /** The bytes as a typed array, created at each call unless they fill the buffer. */
+  /** The bytes as a Buffer. Each call creates a view, unless the span fills the whole buffer. */
   get view(): Buffer {
     return this.length === this.buffer.length ? this.buffer : this.buffer.subarray(this.start, this.end);
   }
@@ -56,12 +56,12 @@ export class ByteSpan {
     return view.toString(isAscii(view) ? "latin1" : "utf8");
   }
 
-  /** Returns the span itself. PatchedSpan has the same property. */
+  /** Returns the span itself, because its bytes are contiguous. A PatchedSpan must copy its parts for this. */
   get solid(): ByteSpan {
     return this;
   }
 
-  /** Returns the view as the only piece, unless the span is empty. PatchedSpan has the same property. */
+  /** Returns the bytes as one view, or no view if the span is empty. A PatchedSpan returns several. */
   get pieces(): Uint8Array[] {
     return this.length === 0 ? [] : [this.view];
   }
@@ -72,8 +72,8 @@ export class ByteSpan {
 }
 
 /**
- * A span in which some bytes are replaced. The parts are joined only when they are copied anyway, for example after a
- * head.
+ * A span in which a range of bytes is replaced. The parts are only joined if a caller copies them anyway, for example
+ * behind a head.
  */
 export class PatchedSpan {
   readonly length: number;
@@ -92,7 +92,7 @@ export class PatchedSpan {
     this.#insert = insert;
   }
 
-  /** All bytes in one piece, created at each call. */
+  /** Returns all bytes in one new buffer. Each call copies them. */
   get solid(): ByteSpan {
     const buffer = Buffer.allocUnsafeSlow(this.length);
     this.copyTo(buffer, 0);
@@ -100,8 +100,8 @@ export class PatchedSpan {
   }
 
   /**
-   * Returns views of the non-empty parts, in order. Callers keep these for long, and no memory account would count a
-   * copy.
+   * Returns views of the non-empty parts, in order. A copy would stay in memory as long as callers keep the pieces,
+   * without being counted on a memory account.
    */
   get pieces(): Uint8Array[] {
     const { buffer, start, end } = this.#span;

@@ -1,10 +1,10 @@
-// The client's side of an answer that is sent piece by piece.
+// The connection to a client that receives its answer in pieces.
 
 export interface ClientStream {
   /**
-   * Sends bytes, as text with one character for each (`latin1`), at the end of this turn of the event loop at the
-   * latest, or once the client accepts them. Returns false if the client is behind; `onDrain` is called once the
-   * client has caught up. Does nothing after `end` or `abort`, or after the client has disconnected.
+   * Sends bytes, given as text with one character for each byte (`latin1`). They leave at the end of this turn of the
+   * event loop at the latest, or once the client accepts more. Returns false if the client is behind; `onDrain` is
+   * called once the client has caught up. Does nothing after `end` or `abort`, or after the client has disconnected.
    */
   write(bytes: string): boolean;
   /**
@@ -13,11 +13,12 @@ export interface ClientStream {
    */
   writeAround(before: string, bytes: Buffer, start: number, end: number, after: string): boolean;
   onDrain: (() => void) | undefined;
-  /** Ends the complete answer, including `last` (as for `write`). */
+  /** Sends `last`, in the form that `write` takes, and ends the complete answer. */
   end(last?: string): void;
   /**
    * Breaks off the connection, so that the client knows that the answer is incomplete. `trailer` is a field line for
-   * a client that reads trailers (`ClientRequest.faultTrailer`): a chunked answer then ends with the trailer instead.
+   * clients that read trailers (`ClientRequest.faultTrailer`). With `trailer`, a chunked answer ends with that trailer
+   * instead of a broken connection.
    */
   abort(trailer?: string): void;
 }

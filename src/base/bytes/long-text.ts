@@ -2,15 +2,15 @@
 import { freeBytes } from "./free-bytes.ts";
 
 /**
- * Maximum length of text that stays a string. Longer text is copied into memory that can be freed immediately, while
- * a string would stay until the next collection.
+ * Maximum length of the pieces that are held as strings. Longer text is copied into a buffer, which can be freed
+ * immediately. A string would stay in memory until the next garbage collection.
  */
 const maxAsText = 256 * 1024;
 
 export class LongText {
   length: number;
   #pieces: string[];
-  /** Holds the earlier pieces after they became too long for a string. */
+  /** The buffer for earlier pieces, after the pieces became too long for strings. */
   #room: Buffer | undefined;
   #roomUsed = 0;
   #piecesLength: number;

@@ -20,7 +20,7 @@ export interface MessageLink {
   terminate(): void;
 }
 
-/** A link that can make its peer wait. */
+/** A message link whose delivery can be paused, so that the peer must wait. */
 export interface PausableLink extends MessageLink {
   /** Pauses delivery. After the call only messages that were already received are delivered. */
   pause(): void;

@@ -1,12 +1,15 @@
-// Finds patterns in a text that arrives in pieces. The result does not depend on the cuts. Only text that may still
-// become a match is held.
+// Finds patterns in a text that arrives in pieces. Only text that may still become part of a match is buffered. The
+// result does not depend on where the text is cut.
 import type { NamedPattern, PatternSet, Way } from "./pattern-set.ts";
 import { assertions, isWordUnit } from "./pattern-syntax.ts";
 
-/** Maximum length of a match, and of the held text, in characters. */
+/** Maximum length of a match, and of the buffered text, in UTF-16 code units. */
 export const maxMatchLength = 16_384;
 
-/** A part of the text. All parts, concatenated, are the text. `found` is the pattern that the part matches. */
+/**
+ * A part of the text: either a match, with `found` as its pattern, or the text between matches. All parts concatenated
+ * are the text.
+ */
 export interface Segment {
   readonly text: string;
   readonly found: NamedPattern | undefined;
@@ -22,8 +25,9 @@ const nothing: readonly Segment[] = [];
 const none = -1;
 
 /**
- * Finds every match of every pattern; overlapping matches become one. All states of the patterns are followed in
- * parallel, each from the earliest start that led to it, because a longer match includes the shorter ones.
+ * Finds every match of every pattern; overlapping matches become one. The scan follows all states of the patterns in
+ * parallel, and keeps only the earliest start for each state. A match from an earlier start includes the shorter
+ * matches.
  */
 export class PatternScan {
   readonly #set: PatternSet;
@@ -35,7 +39,7 @@ export class PatternScan {
   /** The text from `#bufferedFrom` on, which was not returned yet. */
   #buffered = "";
   #bufferedFrom = 0;
-  /** The number of characters so far, and the last character. */
+  /** The number of characters read so far, and the last of them. */
   #at = 0;
   #before = none;
   #matches: Match[] = [];
@@ -46,7 +50,7 @@ export class PatternScan {
     this.#begunAt = new Int32Array(set.states.length);
   }
 
-  /** Returns the parts whose matches are certain now. */
+  /** Reads a piece of the text. Returns the parts of the text that later pieces cannot change. */
   feed(text: string): readonly Segment[] {
     if (text === "") return nothing;
     this.#buffered += text;
@@ -72,7 +76,7 @@ export class PatternScan {
     return this.#segmentsBefore(this.#at);
   }
 
-  /** Number of held characters. */
+  /** Number of buffered characters. */
   get bufferedLength(): number {
     return this.#buffered.length;
   }
@@ -89,7 +93,7 @@ export class PatternScan {
     this.#next = done;
   }
 
-  /** Returns the assertions that hold before the character, as bits. */
+  /** Returns the assertions that hold between the last character and `unit`, as bits. */
   #holding(unit: number): number {
     const isBoundary = isWordUnit(unit) !== isWordUnit(this.#before);
     const assertion = (this.#before === none ? assertions.start : 0) | (unit === none ? assertions.end : 0);
@@ -121,7 +125,7 @@ export class PatternScan {
     if (pattern.isMeant?.(this.#buffered.slice(from - this.#bufferedFrom, to - this.#bufferedFrom)) === false) return;
     let begin = from;
     for (let last = this.#matches.at(-1); last && last.to > from; last = this.#matches.at(-1)) {
-      // If one match contains the other, the longer match gives its name.
+      // If one match contains the other, the longer match names the joined match.
       if (last.from < begin || (last.from === begin && last.to === to)) {
         begin = last.from;
         pattern = last.pattern;
@@ -131,7 +135,7 @@ export class PatternScan {
     this.#matches.push({ from: begin, to, pattern });
   }
 
-  /** Returns the earliest start of a text that may still become a match. */
+  /** Returns the earliest position from which a match may still begin. */
   #earliest(): number {
     let earliest = this.#at;
     for (const state of this.#live) earliest = Math.min(earliest, this.#begunAt[state] as number);

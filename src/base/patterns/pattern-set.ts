@@ -4,27 +4,30 @@ import { PatternFault, type PatternNode, readPattern, type Units } from "./patte
 export interface NamedPattern {
   readonly name: string;
   readonly pattern: string;
-  /** Confirms a match, for example by a checksum. If absent, every match counts. */
+  /** Decides whether a matched text counts, for example by a checksum. If absent, every match counts. */
   isMeant?(text: string): boolean;
 }
 
-/** Maximum states of one pattern: each state costs a step for each character. */
+/** Maximum states of one pattern, because each state costs a step for each character. */
 const maxStates = 2_000;
 /**
- * Maximum transitions of one pattern. Optional parts add transitions, because the states before them also lead past
- * them.
+ * Maximum transitions of one pattern. Optional parts add transitions, because the state before an optional part also
+ * leads to the states after it.
  */
 const maxWays = 20_000;
 /** Maximum transitions of all patterns of a set: each character may need as many steps. */
 const maxWaysOfSet = 20_000;
 
-/** A transition from a state: on one of these characters to another state, or to a match. */
+/**
+ * A transition from a state. One of the characters in `units` leads to another state; without `units`, the pattern has
+ * matched.
+ */
 export interface Way {
   /** Assertions that must hold at this point, as bits. */
   readonly holds: number;
   /** Characters of the transition; undefined if the pattern has matched. */
   readonly units: UnitSet | undefined;
-  /** The next state; for a match, the number of the pattern. */
+  /** The next state, or the number of the pattern that has matched. */
   readonly to: number;
 }
 
@@ -53,7 +56,8 @@ export class UnitSet {
 }
 
 /**
- * A step during compilation. A state is the list of its transitions, which `#follow` fills in after all steps exist.
+ * A step of the pattern during compilation. Each state is an array of transitions, which `#follow` computes once all
+ * steps exist.
  */
 type Step =
   | { readonly type: "units"; readonly units: UnitSet; to: number }
@@ -100,7 +104,7 @@ class Compiler {
   readonly #number: number;
   readonly #states: (readonly Way[])[];
   readonly #steps: Step[] = [];
-  /** States by the step that takes characters; each is created once. */
+  /** Numbers of states, by the step at which each state begins. Each state is created once. */
   readonly #stateOf = new Map<number, number>();
   readonly #unset: number[] = [];
   wayCount = 0;
@@ -159,7 +163,10 @@ class Compiler {
     return behind;
   }
 
-  /** Returns all transitions from a step, past the steps that take no character. */
+  /**
+   * Returns all transitions from a step. Follows splits and assertions, which take no character, to the steps behind
+   * them.
+   */
   #follow(from: number): readonly Way[] {
     const ways: Way[] = [];
     const seen = new Set<number>();

@@ -1,9 +1,9 @@
-// Reads a pattern: the part of regular expressions that can be matched in linear time on any text.
+// Parses a pattern: the subset of regular expressions that can be matched in linear time on any text.
 
 /** A set of UTF-16 code units, as ordered pairs of first and last. */
 export type Units = readonly number[];
 
-/** A condition between two characters. */
+/** Conditions on the position between two characters, as bits. */
 export const assertions = { boundary: 1, inside: 2, start: 4, end: 8 } as const;
 
 export type PatternNode =
@@ -84,7 +84,7 @@ class Reader {
     if (least === 1 && most === 1) return part;
     if (part.type === "assertion") throw this.#fault("repeats an assertion");
     if (least > most) throw this.#fault("has a repetition whose bounds are the wrong way round");
-    // A lazy repetition finds the same matches, so its mark is skipped.
+    // A lazy quantifier finds the same matches, so its `?` is skipped.
     this.#takes("?");
     if ("*+?".includes(this.#next) && this.#next !== "") throw this.#fault("repeats a repetition");
     return { type: "repeat", part, least, most };

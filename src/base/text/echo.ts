@@ -1,20 +1,20 @@
 // Removes parts of a request from a text: the error of a model server may quote the prompt, and stored errors must not.
 
-/** Minimum length of a removed part. Any two texts may share shorter words. */
+/** Minimum length of a quoted part that is removed. Any two texts may share shorter words. */
 const shortestEcho = 8;
-/** Maximum bytes of a request that is compared; comparing a longer one takes too long. */
+/** Maximum bytes of a request that is compared with the error text. Comparing a longer request takes too long. */
 export const maxCompared = 64 * 1024;
 /** Number of characters of the text that are checked and returned. */
 const maxTextLength = 400;
 const mark = "[…]";
 
-/** Names of members in requests, which are not secret and which errors mention. */
+/** Matches the names of members in a request. They are not secret, and errors mention them. */
 const memberNames = /"[a-z_]{1,40}"\s*:/g;
 const escapes = /\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))/g;
 const spaces = /[\s\p{Cc}]+/gu;
 
 /**
- * Returns the start of the text without parts of `request`, which is JSON, valid or not. `known` is text that may
+ * Returns the start of `text` without parts that quote `request`, which is JSON, valid or not. `known` is text that may
  * stay, such as the name of the model.
  */
 export function withoutEcho(text: string, request: string, known: string): string {
@@ -44,7 +44,7 @@ function said(request: string, known: string): string {
   return folded(text.replace(/\s+/g, " "));
 }
 
-/** Lower-cases only ASCII, because some other letters change length with their case. */
+/** Lower-cases only ASCII letters, because some other letters change their length with their case. */
 function folded(text: string): string {
   return text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 }

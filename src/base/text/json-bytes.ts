@@ -1,4 +1,4 @@
-// Scans JSON as bytes: strings, numbers, words and white space, without creating values.
+// Scans the bytes of JSON strings, numbers, words and white space, without creating JavaScript values.
 
 import type { ByteSpan } from "../bytes/byte-span.ts";
 import { afterPlain, memory, textBytes } from "./plain-run.ts";
@@ -10,7 +10,7 @@ export const capacity = textBytes;
  */
 export const bytes = new Uint8Array(memory.buffer);
 const buffer = Buffer.from(memory.buffer);
-/** Length of a run up to which checking each byte is faster than skipping. */
+/** Length of a run of plain bytes up to which checking each byte is faster than the SIMD search. */
 const shortRun = 4;
 
 /** Facts about the bytes scanned so far. The scanning functions update them. */
@@ -21,7 +21,7 @@ export const passed = {
   escapes: 0,
   /** The number of characters and escapes that JSON.stringify may write differently. */
   unusual: 0,
-  /** The last number, or NaN until it is parsed: a long number is parsed only if a caller asks for it. */
+  /** The value of the last number. NaN for a long number until a caller asks for its value, because parsing is slow. */
   number: 0,
   numberStart: 0,
   numberEnd: 0,
@@ -48,7 +48,7 @@ for (let value = 0; value < 16; value++) {
   hexValues[digit.charCodeAt(0)] = value;
   hexValues[digit.toUpperCase().charCodeAt(0)] = value;
 }
-/** By byte: 1 for a capital letter, and for everything except printable ASCII. */
+/** Has 1 for each byte that is a capital letter or no printable ASCII. */
 const unusualInNames = Uint8Array.from({ length: 256 }, (_, code) => {
   const isCapital = code >= 0x41 && code <= 0x5a;
   return code < space || code > 0x7e || isCapital ? 1 : 0;
@@ -80,7 +80,8 @@ export function latin1(start: number, end: number): string {
 }
 
 /**
- * Caches earlier texts by their hash. Most texts repeat, and a map finds a key faster if it is the same string object.
+ * Recently decoded texts by their hash. Most texts repeat, and a Map finds a key faster if it gets the same string
+ * object.
  */
 const known = new Array<string>(1_024).fill("");
 
@@ -199,7 +200,7 @@ export function numberPassed(): number {
   return passed.number;
 }
 
-/** A number with more characters than this may exceed the range of a double. */
+/** A number with more characters than this may exceed the range of a double, so its value is checked. */
 const longNumber = 300;
 
 /** Scans a number that is not a short integer. The digits before `from` were already read. */

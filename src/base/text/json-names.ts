@@ -3,9 +3,9 @@ import type { JsonPath } from "./json-path.ts";
 import { endOfString } from "./json-text.ts";
 
 /**
- * Counts the names in all objects of a parsed value. The text has more names than this exactly if an object repeats a
- * name. Returns NaN if a number exceeds the range of a double: parsers may refuse it, or read infinity or the largest
- * number.
+ * Counts the names in all objects of a parsed value. The JSON text has more names than this if and only if an object
+ * repeats a name. Returns NaN if a number exceeds the range of a double: other parsers may refuse it, or read infinity
+ * or the largest number.
  */
 export function countNames(value: unknown): number {
   if (typeof value === "number") return Number.isFinite(value) ? 0 : Number.NaN;

@@ -44,8 +44,8 @@ export interface JsonLimits {
 }
 
 /**
- * Limits for request bodies: several times the content of any real request. A body beyond them is an attempt to keep
- * the process busy.
+ * Limits for request bodies: several times the content of any real request. A body beyond them is an attempt to
+ * overload the process.
  */
 export const bodyMass = { members: 1_000, names: 100_000, values: 2_000_000, containers: 200_000 } as const;
 
@@ -67,10 +67,10 @@ const colon = 0x3a;
 const comma = 0x2c;
 
 /**
- * Finds the members of the top-level object in one pass. It refuses deep nesting, because the parser would recurse
- * into it, and millions of values, because the parser would create them. It refuses repeated names, because the model
- * server may read another one than was checked. Names below the top level are only counted (`json-names.ts`).
- * JSON.parse refuses all other faults.
+ * Finds the members of the top-level object in one pass. Deep nesting is refused, because the parser would recurse into
+ * it. Millions of values are refused, because the parser would create them. Repeated names are refused, because the
+ * model server might read another member than the one that was checked. Names below the top level are only counted
+ * (`json-names.ts`). JSON.parse refuses all other faults.
  */
 export function scanObject(text: string, limits: JsonLimits = unlimited): Members {
   const { depth: maxDepth, names: maxNames, values: maxValues, containers: maxContainers } = limits;
@@ -128,10 +128,10 @@ export function scanObject(text: string, limits: JsonLimits = unlimited): Member
   return members;
 }
 
-/** Number of members from which on names are found by a set, which is then faster than comparing each. */
+/** If an object has this many members, names are looked up in a Set, which is then faster than comparing each. */
 const fewMembers = 16;
 
-/** A list of members that costs a third of a Map, which must hash each name. */
+/** A list of members that uses a third of the memory of a Map, which must hash each name. */
 class MemberList implements Members {
   names = 0;
   readonly #limit: number;

@@ -3,10 +3,13 @@
 
 /** The longest text, in bytes. */
 export const textBytes = 2 * 1024 * 1024;
-/** Memory pages: one more than the text takes, because bytes after its end are read too. */
+/**
+ * Memory pages of 64 KiB: one more than the longest text needs, because the search reads sixteen bytes at a time and
+ * may read past the end.
+ */
 const pages = textBytes / (64 * 1024) + 1;
 
-/** Memory for the text, into which callers copy it. */
+/** Memory into which callers copy the text. */
 export const memory = new WebAssembly.Memory({ initial: pages, maximum: pages });
 
 const [i32, v128] = [0x7f, 0x7b];
@@ -63,8 +66,8 @@ type Skip = (at: number) => number;
 let skip: Skip | undefined | null = null;
 
 /**
- * Returns the end of the run of plain bytes at `at`, or an offset within the run. Returns `at` for a quote, a
- * backslash or a control character.
+ * Skips plain bytes from `at` on, and returns an offset up to which all bytes are plain. Returns `at` if there is a
+ * quote, a backslash or a control character at `at`.
  */
 export function afterPlain(at: number): number {
   if (skip === null) skip = compiled();

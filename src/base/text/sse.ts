@@ -1,11 +1,11 @@
-// Reads Server-Sent Events as they arrive, wherever network reads cut them.
+// Parses Server-Sent Events incrementally, however the network splits the stream.
 import { ByteSpan } from "../bytes/byte-span.ts";
 import { byteTextOf, decodeByteText, detachedByteText } from "../bytes/byte-text.ts";
 import { LongText } from "../bytes/long-text.ts";
 
 /**
- * Maximum bytes of an event. No token comes near this size, so a longer event is an attack or a fault. The
- * constructor's `itemBytes` can raise the limit.
+ * Maximum bytes of an event. No token comes near this size, so a longer event is an attack or a fault. Callers can
+ * raise the limit with the constructor's `itemBytes`.
  */
 const defaultMaxEventLength = 8 * 1024 * 1024;
 /**
@@ -30,7 +30,7 @@ export class SseError extends Error {
 /**
  * Incremental reader of `text/event-stream` (WHATWG HTML, 9.2.6). The input is byte text: one character for each byte.
  * LF, CRLF or CR ends a line, several `data` lines are joined with LF, and comments and other fields are dropped. Feed
- * the reader, then take events until it has none. The cost grows linearly with the input, however it is cut.
+ * the reader, then call `next` until it returns undefined. The cost grows linearly with the input, however it is cut.
  */
 export class SseReader {
   /**
@@ -41,11 +41,11 @@ export class SseReader {
   position = 0;
   /** The beginning of an incomplete line, as the pieces that arrived. They are joined once, at the end of the line. */
   #pieces: LongText | undefined;
-  /** The data of the current event that is in `text`. */
+  /** The data of the current event, as far as it is in `text`. */
   #data: string | undefined;
   /**
-   * The data of the current event from earlier inputs. It is copied, because a slice would keep the whole input in
-   * memory.
+   * The data of the current event from earlier inputs. It is copied, because a slice would keep the whole earlier input
+   * in memory.
    */
   #earlier: string[] | undefined;
   #earlierLength = 0;
@@ -78,7 +78,7 @@ export class SseReader {
     return this.#data === undefined && this.#earlier === undefined && this.#name === "";
   }
 
-  /** True if all input has been returned. */
+  /** True if every event of the input has been returned and no bytes remain. */
   get atRest(): boolean {
     return this.betweenEvents && this.#pieces === undefined && this.position === this.text.length;
   }
@@ -93,7 +93,8 @@ export class SseReader {
    * limit.
    */
   feed(bytes: string): void {
-    // The length is checked here, because `next` has returned all complete events by now.
+    // The limit is checked before more input is added: `next` has returned all complete events, so all buffered bytes
+    // are of one event.
     if (this.bufferedBytes > this.#maxEventLength) {
       this.#pieces?.drop();
       throw new SseError(`an event is longer than ${this.#maxEventLength} bytes`);
@@ -158,7 +159,7 @@ export class SseReader {
     return undefined;
   }
 
-  /** Copies the unread input, so that the longer text can be freed. */
+  /** Stores a copy of the unread input, so that the whole input can be freed. */
   #keepRest(): void {
     const { text } = this;
     if (this.position < text.length) {

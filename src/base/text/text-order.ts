@@ -3,7 +3,10 @@
 /** The number of texts in one piece. */
 const pieceTexts = 5_000;
 const characterBits = 7;
-/** Number of bits that a double holds exactly. They hold a few characters of a text and its position. */
+/**
+ * Number of bits of an integer that a double holds exactly. Each sort key holds a few characters of a text and its
+ * position.
+ */
 const exactBits = 53;
 
 /**

@@ -1,4 +1,4 @@
-// Texts about guardrails for the command line.
+// Texts about guardrails that the command line shows.
 
 /** The option of `headrace models add` and `headrace models set`. */
 export const guardrailsOption = ["--guardrails <names>", "guardrails from headrace.yaml, in this order"] as const;
@@ -7,7 +7,7 @@ export function guardrailsLine(names: readonly string[]): string {
   return `guardrails: ${names.join(", ")}`;
 }
 
-/** Texts for guardrail results in the attempt log of a request. */
+/** Texts for the results of guardrails, shown in the list of a request's attempts. */
 export const guardrailResults = {
   masked: "something was masked",
   blocked: "the answer was ended",

@@ -6,7 +6,7 @@ import type { Ask, Verdict } from "./side-guard.ts";
 
 /** The maximum number of concurrent requests to one service. Further requests fail, because there is no queue. */
 const maxAtOnce = 512;
-/** The answer may have this many bytes more than four times the request body. */
+/** Maximum bytes of the service's answer, in addition to four times the length of the request body. */
 const answerBytes = 64 * 1024;
 
 export function httpAsk({ url, token, timeoutMs, local }: HttpGuardrail): Ask {
@@ -18,7 +18,8 @@ export function httpAsk({ url, token, timeoutMs, local }: HttpGuardrail): Ask {
     const stop = () => aborted.abort();
     const body = JSON.stringify({ side, model, request_id: requestId, texts: texts.map(({ text }) => text) });
     const maxBytes = 4 * body.length + answerBytes;
-    // The texts of a request were counted, also as sent, when its check began.
+    // Memory for the texts of a request, and for this copy of them, was reserved when the check began. For an answer,
+    // the copy is reserved here.
     const bytes = side === "request" ? 0 : body.length;
     const refusal = bytes > 0 ? memoryAccount.take("requests", bytes) : undefined;
     if (refusal) throw refusal;

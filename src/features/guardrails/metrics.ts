@@ -3,7 +3,10 @@ import type { Finding } from "../../inference/guarding.ts";
 import { type Exposition, labelText } from "../../metrics/exposition.ts";
 
 export class FindingCounts {
-  /** Counts by labels. Their number is bounded, because only the operator names guardrails and rules. */
+  /**
+   * Counts by their labels. The number of label combinations is bounded, because only the operator names guardrails and
+   * rules.
+   */
   readonly #counts = new Map<string, number>();
 
   add({ guardrail, rule, side, action }: Omit<Finding, "count">): void {

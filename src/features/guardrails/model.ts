@@ -8,7 +8,7 @@ export type GuardrailSide = (typeof guardrailSides)[number];
 export const guardrailActions = ["block", "mask", "note"] as const;
 export type GuardrailAction = (typeof guardrailActions)[number];
 
-/** The same pattern as for upstream names, because logs, metrics and answers show both. */
+/** The same pattern as for upstream names, because logs, metrics and answers show the names of both. */
 export const guardrailNamePattern = /^[a-z0-9][a-z0-9._-]{0,62}$/;
 export const guardrailNameText =
   "1 to 63 lower-case letters, digits, dots, underscores or hyphens, beginning with a letter or digit";

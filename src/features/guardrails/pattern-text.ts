@@ -4,7 +4,7 @@ import type { GuardedText } from "../../requests/dialects/texts/text-guard.ts";
 
 /** A guardrail with patterns, for one text of a request or an answer. */
 export interface PatternStage {
-  /** Searches one text after another for the patterns. */
+  /** The scan that searches one text after another for the patterns. */
   readonly scan: { feed(text: string): readonly Segment[]; end(): readonly Segment[] };
   /** Counts a match. Returns its replacement, "stays" to leave it, or "ends" to cut the text there. */
   found(rule: string): { readonly text: string } | "stays" | "ends";
@@ -46,7 +46,7 @@ export class PatternText implements GuardedText {
 }
 
 const separators = "{}[],: \t\r\n";
-/** A number or word outside of strings that is longer than this is scanned in parts. */
+/** A number or word outside of strings is scanned in parts if it is longer than this many characters. */
 const maxTokenLength = 4_096;
 const controls: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t", b: "\b", f: "\f" };
 
@@ -58,10 +58,13 @@ export class JsonText implements GuardedText {
   readonly #stage: PatternStage;
   #isOver = false;
   #isInString = false;
-  /** Escape sequence that is incomplete so far. `#token` is an incomplete number or word outside of strings. */
+  /** `#escape` is an incomplete escape sequence. `#token` is an incomplete number or word outside of strings. */
   #escape = "";
   #token = "";
-  /** Part of a string that is not scanned yet, and the source text of each character not passed on. */
+  /**
+   * `#run` is the decoded part of a string that is not scanned yet. `#written` has the source text of each character
+   * that was not passed on yet.
+   */
   #run = "";
   #written: string[] = [];
 

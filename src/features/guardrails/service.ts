@@ -26,7 +26,10 @@ export interface GuardrailsOptions {
   found(finding: Omit<Finding, "count">): void;
 }
 
-/** Memory for each byte of a request while it is checked: its texts, and the texts as sent to a model or service. */
+/**
+ * Bytes of memory for each byte of a request during a check: for its texts, and for a copy that is sent to a model or
+ * service.
+ */
 const bytesForEach = 2;
 
 export class ConfiguredGuardrails implements Guardrails {
@@ -92,7 +95,7 @@ class RequestGuarding implements Guarding {
   readonly #call: GuardedCall;
   readonly #findings: Findings;
   readonly #request: SideGuard | undefined;
-  /** Bytes that the request needs, without those of a question to a model or service. */
+  /** Bytes of memory that the check of the request needs, without those of requests to a model or service. */
   #neededBytes = 0;
 
   constructor(rails: readonly Rail[], call: GuardedCall, found: GuardrailsOptions["found"]) {
@@ -127,7 +130,10 @@ class RequestGuarding implements Guarding {
     }
   }
 
-  /** Returns the memory account, with refusals that advise against a retry if the request alone would not fit. */
+  /**
+   * Returns a memory account for requests to a model or service. If the request could never fit, its refusals advise
+   * against a retry.
+   */
   #accountForQuestions(): MemoryAccount {
     const { memoryAccount } = this.#call;
     return {
@@ -184,13 +190,16 @@ function cannotInspect(): GatewayError {
   );
 }
 
-/** The error for a form with a match to mask. The model server gets a form unchanged, so nothing can be masked. */
+/**
+ * Returns the error for a form request with text to mask. The gateway sends a form to the model server unchanged, so
+ * masking is impossible.
+ */
 function cannotMask(): GatewayError {
   const message = "A guardrail of the operator masks a part of this request, which cannot be done in a form.";
   return new GatewayError("content_blocked", message);
 }
 
-/** Returns the request with the masked body. */
+/** Returns a copy of the request with the masked body. */
 function maskedRequest(request: DecodedRequest, body: Record<string, unknown>): DecodedRequest {
   const text = JSON.stringify(body);
   const parsed = { text, members: scanObject(text), body };

@@ -1,5 +1,5 @@
-// Runs a model's guardrails on a request or on an answer: first those with patterns, then those that ask a model
-// or service.
+// Runs a model's guardrails on a request or on an answer: first the guardrails with patterns, then those that ask a
+// model or service.
 import { NoRoomError } from "../../base/bytes/buffered-bytes.ts";
 import { PatternScan } from "../../base/patterns/pattern-scan.ts";
 import type { PatternSet } from "../../base/patterns/pattern-set.ts";
@@ -45,7 +45,9 @@ export class Findings {
   }
 }
 
-/** Maximum steps of pattern matching before other requests run. `minPiece` is the minimum number of characters. */
+/**
+ * Maximum steps of pattern matching before other requests run. `minPiece` is the minimum number of characters to check.
+ */
 const waysAtOnce = 2_000_000;
 const minPiece = 64;
 
@@ -101,7 +103,7 @@ export class SideGuard implements TextGuard {
     for (const rail of this.#asking) {
       const { settings, ask } = rail;
       const verdict = await (ask as Ask)(now, this.#side, this.#call).catch((error) => this.#unasked(settings, error));
-      // The client has left, so no finding is counted and nothing is sent.
+      // If the client has left, no finding is counted and nothing is sent.
       if (this.#call.clientGone.cancelled) return this.#blocked(settings);
       const { action, texts: masked } = verdict;
       if (action === "pass") continue;
@@ -116,8 +118,8 @@ export class SideGuard implements TextGuard {
   }
 
   /**
-   * Returns the verdict if the service could not be asked. A key that holds its maximum of bytes must not get past a
-   * guardrail with `otherwise: pass`, so its request is refused with that reason, and its answer is blocked.
+   * Returns the verdict if the model or service gave none. A client that has used up a limit must not get past a
+   * guardrail with `otherwise: pass`. So a NoRoomError refuses a request, and blocks an answer.
    */
   #unasked(settings: GuardrailSettings, error: unknown): Verdict {
     if (!(error instanceof NoRoomError)) return unanswered(settings);
@@ -153,7 +155,7 @@ export class SideGuard implements TextGuard {
   }
 }
 
-/** Returns the configured verdict for a missing answer; the default is to block. */
+/** Returns the configured verdict for a missing answer. If none is configured, blocks the text. */
 function unanswered(settings: GuardrailSettings): Verdict {
   return { action: "otherwise" in settings && settings.otherwise === "pass" ? "pass" : "block" };
 }

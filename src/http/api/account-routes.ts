@@ -1,4 +1,4 @@
-// Endpoints for the limits of the caller's account, what is left of them, and the available tiers.
+// Endpoints for the limits of the caller's account, the unused part of each limit, and the available tiers.
 
 import { z } from "zod";
 import { calendarMonthOf } from "../../base/calendar-month.ts";
@@ -104,7 +104,10 @@ const tierShape = z
 const tierList = wholeListOf(tierShape, "TierOverviewList");
 
 const endpoint = scopedEndpoints<AccountRouteDeps>("usage:read", { tag: "Usage" });
-/** Declares endpoints for callers with `chat:write`. The limits apply to their requests, so they may read them. */
+/**
+ * Declares endpoints that need the scope `chat:write`. Such callers may read the limits, because these apply to their
+ * requests.
+ */
 const userEndpoint = scopedEndpoints<AccountRouteDeps>("chat:write", { tag: "Usage" });
 
 export function accountRoutes(deps: AccountRouteDeps): ScopedRoute[] {
@@ -154,7 +157,7 @@ const listTiers = endpoint("GET", "/v1/tiers", {
   response: { description: "The tiers.", json: tierList },
   answer({ deps: { tiers }, principal }) {
     const current = tiers.find(principal.account.tier).name;
-    // Other database tiers are hidden, because an operator may have made a tier for one customer.
+    // Other tiers from the database are hidden, because an operator may have made one for a single customer.
     const shown = tiers.list().filter(({ name, source }) => source !== "database" || name === current);
     return { object: "list", data: shown.map((tier) => tierToWire(tier, current)) };
   },
@@ -207,7 +210,7 @@ async function ownUse(principal: Principal, limits: Pick<LimitStore, "used">): P
   return quota ? limits.used(quota) : { tokens: 0, nanoUsd: 0 };
 }
 
-/** Returns the account's quota. It exists even without a limit, because usage is always counted. */
+/** Returns the account's quota. Even an account without a limit has one, because usage is always counted. */
 function accountQuota({ limits, account }: Principal): Quota {
   const quota = limits.quotas.find(({ owner }) => owner === "account");
   if (!quota) throw new Error(`No quota counts for the account ${account.id}.`);

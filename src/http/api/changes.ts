@@ -5,7 +5,7 @@ import type { Exchange } from "../exchange/route.ts";
 
 export const bodyErrors = ["invalid_request", "request_too_large", "unsupported_media_type"] as const;
 
-/** Header for answers with a secret, which must not be cached. */
+/** Headers for answers that contain a secret, which must not be cached. */
 export const noStore = { "cache-control": "no-store" };
 
 export function originOf({ clientAddress, requestId }: Exchange, { clock }: { clock: Clock }) {

@@ -215,7 +215,7 @@ export function chatOwnerOf(principal: Principal): ChatOwner {
   return { accountId: account.id, environment, appId, personId: ownOnly(principal) };
 }
 
-/** Returns the error for an unknown chat. A deleted chat, and that of another owner, get the same. */
+/** Returns the error for an unknown chat. A deleted chat, and a chat of another owner, get the same error. */
 function notFound(id: string): GatewayError {
   return new GatewayError(
     "not_found",

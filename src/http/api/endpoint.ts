@@ -1,5 +1,5 @@
-// Declares endpoints: path, query, body, answer and handler. The route and its OpenAPI description are derived
-// from that.
+// Declares endpoints with their path, query, body, answer and handler. The declaration yields both the route and its
+// OpenAPI description.
 import type { z } from "zod";
 import type { Clock } from "../../base/clock.ts";
 import type { ErrorCode } from "../../base/errors.ts";
@@ -17,7 +17,7 @@ export interface EndpointDeps {
   clock: Clock;
   /** Returns the limits of a request body. Called for every request, because a reload may change them. */
   requestLimits(): BodyLimits;
-  /** Missing where endpoints are made without a server, as in tests. */
+  /** Missing if endpoints are created without a server, as in tests. */
   idempotentRequests?: Pick<IdempotentRequests, "answer">;
 }
 
@@ -31,7 +31,7 @@ export interface Request<Deps, Asker> {
   readonly id: string;
 }
 
-/** The members of a request that identify the object in its path. */
+/** The members of a request that a function needs to find the object named by the path. */
 export type Named<Deps, Asker = Principal> = Pick<Request<Deps, Asker>, "deps" | "principal" | "id">;
 
 /** A request with its validated query and body, for the handler. */
@@ -47,7 +47,7 @@ interface Endpoint<Deps, Asker, Found, Query extends z.ZodObject, Body extends z
   extends Omit<RouteDoc, "tag"> {
   query?: Query;
   requestBody?: Body;
-  /** True if the first key of a development server may use the endpoint without the scope, from the same machine. */
+  /** True if a development server's first key may use the endpoint from the same machine, even without the scope. */
   ownMachine?: true;
   response: { description: string; json: z.ZodType<Shape> };
   /** True if the answer contains a secret and must not be cached. */
@@ -57,13 +57,13 @@ interface Endpoint<Deps, Asker, Found, Query extends z.ZodObject, Body extends z
   answer(asked: Asked<Deps, Asker, Found, z.output<Query>, z.output<Body>>): Answer | Promise<Answer>;
 }
 
-/** The parts that all endpoints of one kind have in common. */
+/** The parts that all endpoints of one kind share, such as their tag and access check. */
 interface Kind<Granted extends Principal, Asker, Route> {
   tag: RouteDoc["tag"];
   errors: readonly ErrorCode[];
   /**
-   * Returns the caller, or throws if access is denied. `isOwner` is true if the endpoint is open to the owner of
-   * this machine, and the caller is that owner.
+   * Returns the caller, or throws if access is denied. `isOwner` is true if the endpoint is open to the owner of this
+   * machine and the caller is the owner.
    */
   admit(principal: Granted, isOwner: boolean): Asker;
   route(parts: RouteParts<Granted>): Route;
@@ -77,7 +77,7 @@ interface RouteParts<Granted> {
   handle(exchange: Exchange, principal: Granted): Promise<Response>;
 }
 
-/** Declares endpoints for callers with the scope `access`. `admit` may throw to deny access to a principal. */
+/** Declares endpoints for callers with the scope `access`. `admit` may deny access to a principal by throwing. */
 export function scopedEndpoints<Deps extends EndpointDeps>(
   access: Scope,
   {
@@ -156,7 +156,10 @@ function endpointsOf<Deps extends EndpointDeps, Granted extends Principal, Asker
   };
 }
 
-/** Returns the answer to a POST request with an idempotency key; undefined for other requests. */
+/**
+ * For a POST request with an idempotency key, returns the stored answer or runs `work`. Returns undefined for other
+ * requests.
+ */
 async function repeatOf<Deps extends EndpointDeps, Asker>(
   method: ScopedRoute["method"],
   { deps, exchange, body }: Request<Deps, Asker> & { body: unknown },

@@ -14,7 +14,7 @@ import { HandedOver } from "../exchange/handed-over.ts";
 import type { Answer, Exchange } from "../exchange/route.ts";
 import { addLimitHeaders, type InferenceRouteDeps, runFor } from "./inference-answer.ts";
 
-/** Answers a form request. Rejects with a GatewayError, after deleting anything that was buffered. */
+/** Answers a form request. If it rejects with a GatewayError, everything that was buffered has been deleted. */
 export async function answerForm(
   operation: Operation,
   form: TaskForm,
@@ -22,7 +22,7 @@ export async function answerForm(
   principal: Principal,
   deps: InferenceRouteDeps,
 ): Promise<Answer> {
-  // If another process buffers forms on disk, it gets the request before the form is read.
+  // If only another process buffers forms on disk, the request goes to that process before the form is read.
   if (!deps.forms) throw new HandedOver();
   const spent = deps.admitter.refuseSpent(principal, {
     onLimits: (status) => addLimitHeaders(operation, status, exchange, deps),
@@ -47,7 +47,7 @@ async function formOf({ req }: Exchange, { account }: Principal, { space, limits
     const options = {
       ...{ space, accountId: account.id, memoryBytes: formMemoryBytes, boundary },
       hold: (bytes: number) => req.hold(bytes),
-      // A form above the limit reserves no space, because it is refused anyway.
+      // If the form is declared longer than the limit, no space is reserved, because it is refused anyway.
       declaredBytes: declared <= formBytes ? declared : undefined,
     };
     return await readForm(source, options, faultOf);

@@ -1,10 +1,10 @@
-// Formats the header that lists request members which the model server did not get.
+// Formats the header that lists request members which were not passed on to the model server.
 
-/** Matches a member's name or path that is safe in a header. Clients may send any other names. */
+/** Matches a name or path that is safe in a header. Clients may send any other names too. */
 const fitting = /^[\w.[\]-]{1,64}$/;
 const maxNames = 32;
 
-/** Joins the names with commas. Ends with `...` if some names were left out. */
+/** Joins the names with commas. If some names are left out, the list ends with `...`. */
 export function ignoredMembers(members: readonly string[]): string {
   const names = new Set<string>();
   for (const member of members) {

@@ -51,14 +51,14 @@ export interface InferenceRouteDeps extends InferenceDeps, KeptDeps, Pick<Refuse
   admitter: Pick<Admitter, "admit" | "admitDearer" | "learn" | "learnCached" | "refuseSpent">;
   /** Returns the limits of a request. Called for every request, because a reload may change them. */
   requestLimits(): RequestLimits;
-  /** Reports whether another process must handle the request. Undefined if this process handles all requests. */
+  /** Reports whether another process must handle the request. Undefined if no other process does. */
   isElsewhere?: ((request: DecodedRequest, principal: Principal) => boolean) | undefined;
   /**
-   * Returns the length of the longest body that this process reads. Another process reads longer bodies.
-   * Undefined for no limit.
+   * Returns the maximum length of a body that this process reads; another process reads longer bodies. Undefined if
+   * there is no maximum.
    */
   maxReadBytes?: (() => number) | undefined;
-  /** The storage that buffers forms with files. Undefined if another process reads them. */
+  /** The storage that buffers forms with files. Undefined if another process reads forms. */
   forms?: FormSettings | undefined;
 }
 
@@ -70,7 +70,7 @@ export const streamHeaders = {
   "x-accel-buffering": "no",
 } as const;
 
-/** Runs a decoded request, whose input includes the earlier conversation. */
+/** Executes a decoded request, whose input already includes the earlier conversation. */
 export type Runs<Deps> = (
   exchange: Exchange,
   principal: Principal,
@@ -96,7 +96,7 @@ export function answerInference<Deps extends InferenceRouteDeps>(
   return runs(exchange, principal, request, deps);
 }
 
-/** Reports whether the body may be longer than this, after decompression. */
+/** Reports whether the body may be longer than `bytes` after decompression. */
 function mayBeLonger({ headers, bodyIsHere }: IncomingRequest, bytes: number): boolean {
   if (codingOf(headers.get("content-encoding"))) return true;
   const length = headers.get("content-length");
@@ -123,7 +123,7 @@ async function runWithKept<Deps extends InferenceRouteDeps>(
   return await runs(exchange, principal, await withKeptInput(request, deps, options), deps);
 }
 
-/** Refuses a caller whose request limit is reached, before waiting for the rest of the body. */
+/** Waits for the rest of the body. A caller whose request limit is reached is refused before. */
 async function answerOnceHere<Deps extends InferenceRouteDeps>(
   operation: Operation,
   exchange: Exchange,
@@ -165,7 +165,10 @@ export interface CountRouteDeps extends InferenceRouteDeps {
   throttle: Pick<Throttle, "allows">;
 }
 
-/** Counts the tokens of a prompt, without running or charging it. A key that counts too often gets estimates. */
+/**
+ * Counts the tokens of a prompt, without running the model and without charge. A key that counts too often gets
+ * estimates.
+ */
 export async function countFor(
   operation: Operation,
   exchange: Exchange,
@@ -178,7 +181,7 @@ export async function countFor(
   const { requestId, req } = exchange;
   if (sent.dialect.maker === "anthropic") sent.messageHeaders = readMessageHeaders(req.headers, sent);
   const kept = { owner: responseOwnerOf(principal), limits, hold: (bytes: number) => req.hold(bytes) };
-  // Counting has no rate limit, and a short request may continue a long conversation, so accounts take turns.
+  // Counting has no rate limit, and a short request may load a long conversation. So accounts wait for their turn.
   const request = sent.namesKept ? await readInTurn(exchange, principal, () => withKeptInput(sent, deps, kept)) : sent;
   const mayAsk = () => deps.throttle.allows("count", principal);
   return countTokens(
@@ -187,7 +190,7 @@ export async function countFor(
   );
 }
 
-/** Adds rate-limit headers, for Messages requests also in Anthropic's form. */
+/** Adds rate-limit headers. Messages requests also get them in Anthropic's form. */
 export function addLimitHeaders(
   operation: Operation,
   status: LimitStatus,
@@ -234,8 +237,8 @@ export function usageHeader({ promptTokens, completionTokens, parts, nanoUsd }: 
 const findingWords = { mask: "masked", block: "blocked", note: "noted" } as const;
 
 /**
- * Returns how often guardrails masked, blocked and noted something, as a structured dictionary (RFC 9651). Empty
- * if never.
+ * Returns how often guardrails masked, blocked and noted a finding, as a structured dictionary (RFC 9651). Empty if
+ * there was no finding.
  */
 export function guardrailHeader(findings: Guarding["findings"]): string {
   const counts = Object.entries(findingWords).map(([action, word]) => {
@@ -246,8 +249,8 @@ export function guardrailHeader(findings: Guarding["findings"]): string {
 }
 
 /**
- * Returns headers with the time that the request waited for a slot. If the stream begins before it gets a slot,
- * they include its position in the queue.
+ * Returns headers with the time that the request waited for a slot. If the stream began during the wait, also the
+ * position in the queue.
  */
 function queueHeaders(waitedMs: number, position: QueuePosition | undefined): Record<string, string> {
   const headers: Record<string, string> = { "x-headrace-queue-ms": String(waitedMs) };
@@ -257,7 +260,7 @@ function queueHeaders(waitedMs: number, position: QueuePosition | undefined): Re
   return headers;
 }
 
-/** A model request over HTTP, with the callbacks for its result. */
+/** A model request over HTTP. The inference code calls its methods with the answer and the outcome. */
 class HttpCall implements InferenceCall<Answer> {
   request: DecodedRequest;
   readonly principal: Principal;
@@ -354,7 +357,7 @@ class HttpCall implements InferenceCall<Answer> {
 
   onEnd(outcome: UsageOutcome, usage: UsageEnd, error: unknown, served?: Deployment): void {
     logEnd(this.#exchange.line, outcome, usage, served);
-    // A stream's headers are already sent, so only other answers get this header.
+    // The headers of a stream have already been sent, so only other answers get this header.
     if (outcome === "completed" && !this.#log) this.#exchange.answerHeaders["x-headrace-usage"] = usageHeader(usage);
     this.#log?.finish(outcome === "failed" ? toGatewayError(error) : undefined);
   }

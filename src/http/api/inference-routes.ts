@@ -74,12 +74,13 @@ function handlerOf(operation: Operation, deps: InferenceRouteDeps): ScopedRoute[
       : answerForm(operation, form, exchange, principal, deps);
 }
 
-/** Returns the endpoint's description. Each further path of a task has an operation id of its own. */
+/** Returns the OpenAPI description of one path. Each further path of a task has its own operation id. */
 function docOf({ paths, doc, answer, form, events, answersBytes }: Task, path: string) {
   const { operationId, answerDescription, ...others } = doc;
   const version = /^\/v(\d)/.exec(path)?.[1];
   const name = path === paths[0] ? operationId : `${operationId}V${version}`;
-  // Only audio keeps its content type. Anything else, such as a page with scripts, is sent as application/octet-stream.
+  // Only audio keeps its content type. Any other type, such as a page with scripts, is sent as
+  // application/octet-stream.
   const isBytes = answersBytes({}) && { contentTypes: ["audio/*", "application/octet-stream"] };
   const response = {
     description: answerDescription,

@@ -8,12 +8,12 @@ import { type KeyWire, keyShape, keyStatuses } from "../../wire/keys.ts";
 import { type ListPage, listOf, pageOf, pageQuery } from "./list.ts";
 
 /**
- * Keys of one query. `maxInspected` is the most keys to check against a filter for one page. SQLite runs on the
- * main thread.
+ * `batch` is the number of keys of one query, because SQLite runs on the main thread. `maxInspected` is the maximum
+ * number of keys that are checked against a filter for one page.
  */
 export const batch = 250;
 const maxInspected = 5_000;
-/** The number of creators of keys that are read before other work gets time. */
+/** Number of creators of keys that are read in a row before other work runs. */
 const makersAtOnce = 20;
 /** Minimum length of a search for an id. Every id begins with `key_`, so shorter prefixes match all keys. */
 const minIdStartLength = "key_".length + 1;
@@ -37,8 +37,8 @@ export const keyList = listOf(keyShape, "ApiKeyList");
 type Keys = Pick<KeyStore, "findChainById" | "listKeys">;
 
 /**
- * Returns one page of keys. Throws `invalid_request` for an unknown cursor. A filtered page may have few keys;
- * `last_id` is the last key that was checked.
+ * Returns one page of keys. Throws `invalid_request` for an unknown cursor. A filtered page may have few keys, because
+ * only some keys are checked for a page; `last_id` is the last of them.
  */
 export async function keysPage(
   { limit, after, search, status, made_by: madeBy }: z.output<typeof keyQuery>,
@@ -85,8 +85,8 @@ async function requireCursor(after: string, principal: Principal, keys: Keys): P
 }
 
 /**
- * Reports whether the person or key made the key, or the key is the member's own. Keys that those keys made do not
- * count. No index finds these keys.
+ * Reports whether `id` created the key, or whether the key is that member's own. Keys that those keys created do not
+ * count. No database index finds these keys.
  */
 export function isCreatedDirectlyBy({ createdBy, personId }: ApiKeyRecord, id: string): boolean {
   return createdBy === id || personId === id;
@@ -100,7 +100,7 @@ function isNamed(search: string): (key: ApiKeyRecord) => boolean {
     (text.length >= minIdStartLength && id.startsWith(text));
 }
 
-/** Returns a function that converts a key to JSON. A creator is read only once per page. */
+/** Returns a function that converts a key to JSON. The function reads each creator only once. */
 function wireOf(keys: Keys, nowSeconds: number): (record: ApiKeyRecord) => Promise<KeyWire> {
   const makers = new Map<string, readonly ApiKeyRecord[]>();
   return async (record) => {

@@ -175,7 +175,8 @@ function scheduleOf(rotation: KeyRotation | undefined) {
 
 async function viewOf(key: ApiKeyRecord, { keyRotations, clock }: KeyRotationRouteDeps) {
   const own = await keyRotations.find(key.limitId);
-  // Only operators end operators' keys, and owners and admins set the schedule of the account.
+  // The account's schedule does not apply to operators' keys: only operators may end them, but owners and admins set
+  // that schedule.
   const ofAll = key.scopes.includes("admin:manage") ? undefined : await keyRotations.find(key.accountId);
   const isOwn = own !== undefined && own.everyDays <= (ofAll?.everyDays ?? Number.POSITIVE_INFINITY);
   const rotation = isOwn ? own : ofAll;

@@ -219,7 +219,7 @@ const revokeMadeBy = endpoint("POST", "/v1/keys/revoke", {
       const filter = { accountId: account.id, environment, ...(own === null ? {} : { personId: own }) };
       let after: string | undefined;
       for (;;) {
-        // The revocation goes on after its client has left.
+        // The loop continues even if the client has left, because all these keys must be revoked.
         const keys = await listTurns.run(account.id, () => deps.keys.listKeys(filter, { after, limit: batch }));
         const made = keys.filter((key) => !key.revoked && isCreatedDirectlyBy(key, madeBy));
         for (const { id } of made) {
@@ -251,8 +251,8 @@ function revocationOf(principal: Principal, chain: KeyChain, origin: Origin): Ke
 }
 
 /**
- * Returns the principal without the ends of due rotations, because the keys that it makes pass to the successor. If no
- * successor is fetched, they still end with their maker.
+ * Returns the principal without the end times that a due rotation set. Keys that it creates pass to the successor key,
+ * so they need not end with this key. If no client fetches the successor, they still end with this key.
  */
 async function withoutDueEnds(principal: Principal, { keys, keyRotations }: KeyRouteDeps): Promise<Principal> {
   if (principal.keys.every(({ revokedAt }) => revokedAt === null)) return principal;

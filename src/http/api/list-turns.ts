@@ -1,11 +1,11 @@
-// Limits concurrent reports and lists that read many rows, because SQLite runs on the main thread.
+// Limits concurrent reports and lists. They read many rows, and SQLite runs on the main thread.
 import type { Principal } from "../../domain/principal.ts";
 import { AccountTurns } from "../../policy/account-turns.ts";
 import type { Exchange } from "../exchange/route.ts";
 
 /**
- * Runs one read at a time, followed by an equally long pause for other requests. One key may have 1,000 open
- * requests.
+ * Runs one read at a time. After each read, a pause of about the same length leaves time for other requests. A single
+ * key may have 1,000 open requests.
  */
 export const listTurns = new AccountTurns({
   maxRunning: 1,
@@ -14,7 +14,7 @@ export const listTurns = new AccountTurns({
   rests: true,
 });
 
-/** Runs `read` when the account has a turn. A long report takes a turn for each piece. */
+/** Waits for the account's turn, then runs `read`. A long report waits for a turn for each piece. */
 export function listInTurn<Value>(
   { req }: { req: Pick<Exchange["req"], "clientGone"> },
   principal: Principal,

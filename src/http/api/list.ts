@@ -1,10 +1,10 @@
-// The JSON of lists, and the query parameters for paging.
+// Defines the JSON of lists, and the query parameters for paging.
 import { z } from "zod";
 
 const defaultLimit = 20;
 const maxLimit = 100;
 
-/** Query parameters of paged lists, which an endpoint adds to its own. */
+/** Query parameters of paged lists. Each endpoint adds them to its own parameters. */
 export const pageQuery = {
   limit: z.coerce
     .number()
@@ -53,7 +53,7 @@ export function wholeListOf<Item extends z.ZodType>(item: Item, id: string) {
   return z.object({ object: z.literal("list"), data: z.array(item) }).meta({ id });
 }
 
-/** Returns a page. `found` must be read with `limit + 1`, because an extra item shows that there are more. */
+/** Returns a page. The caller must read `limit + 1` items, because an extra item shows that there are more. */
 export function pageOf<Item extends { id: string }>(found: readonly Item[], limit: number): ListPage<Item> {
   const data = found.slice(0, limit);
   return {

@@ -12,8 +12,8 @@ import type { DecodedRequest } from "../../requests/decoded-request.ts";
 import { requireVersion } from "../../requests/dialects/message/version.ts";
 
 /**
- * Reads the headers, and checks that the body fits their version. Throws `invalid_request` for an unknown
- * version. Unlike Anthropic, accepts a missing version.
+ * Reads the headers, and checks that the body fits their API version. Throws `invalid_request` for an unknown version.
+ * A missing version is accepted, which Anthropic refuses.
  */
 export function readMessageHeaders(headers: IncomingRequest["headers"], request: DecodedRequest): MessageHeaders {
   const named = headers.get("anthropic-version") ?? defaultMessageVersion;
@@ -25,7 +25,7 @@ export function readMessageHeaders(headers: IncomingRequest["headers"], request:
   if (betas !== undefined && !areBetas(betas)) {
     throw fieldError("anthropic-beta", `must be names of at most ${maxBetasLength} characters in all, in ASCII.`);
   }
-  // The default version needs no check, so its body is not parsed here.
+  // The default version needs no check, so the body need not be parsed here.
   if (version !== defaultMessageVersion) requireVersion(request.body, version);
   return { version, betas };
 }

@@ -13,7 +13,7 @@ export interface MetricsRouteDeps {
   metrics: {
     /** A token that permits reading the metrics; undefined if none is configured. */
     token: string | undefined;
-    /** True if requests from this machine need no credential. */
+    /** True if requests from the gateway's machine need no credential. */
     isOpenLocally: boolean;
     /** Returns the metrics from memory, without a query to the database. `accept` is the client's header. */
     read(accept: string): Promise<{ contentType: string; text: string }>;
@@ -38,14 +38,16 @@ async function answer(exchange: Exchange, deps: MetricsRouteDeps): Promise<Answe
   return { status: 200, headers: { "content-type": contentType, "cache-control": "no-store" }, body: text };
 }
 
-/** Rejects if the caller may not read the metrics. If the request has a credential, only that counts. */
+/**
+ * Rejects if the caller may not read the metrics. If the request has a credential, the local machine gets no exception.
+ */
 async function requireReader(exchange: Exchange, { authenticator, metrics }: MetricsRouteDeps): Promise<void> {
   const { req, clientAddress, requestId } = exchange;
   const authorization = req.headers.get("authorization");
   const apiKey = apiKeyOf(req.headers);
   if (authorization === null && apiKey === null) {
     if (metrics.isOpenLocally && exchange.isLocal() && !isOfPage(req)) return;
-    // Throws without an audit event, because the request had no credential.
+    // A request without a credential gets this error without an audit event.
     throw invalidApiKey("missing");
   }
   const bearer = /^Bearer +(\S+) *$/i.exec(authorization ?? "")?.[1];
@@ -56,7 +58,7 @@ async function requireReader(exchange: Exchange, { authenticator, metrics }: Met
   requireOperator(principal);
 }
 
-/** Reports whether a web page sent the request. Any page can send requests from this machine. */
+/** Reports whether a web page sent the request. A page in a browser on this machine must not count as the machine. */
 function isOfPage({ headers }: IncomingRequest): boolean {
   return headers.has("origin") || (headers.get("sec-fetch-site") ?? "none") !== "none";
 }

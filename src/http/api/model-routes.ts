@@ -115,21 +115,23 @@ function retrieveRoute(catalog: ModelCatalog): ScopedRoute {
   };
 }
 
-/** Lists each model, followed by its aliases. Aliases that end in `*` are left out, because they are prefixes. */
+/**
+ * Lists each model, followed by its aliases. Aliases that end in `*` are left out, because they stand for many names.
+ */
 function listed(catalog: ModelCatalog, principal: Principal): ListedModel[] {
   return catalog
     .list()
     .filter((model) => usableModel(principal, model))
     .flatMap((model) => {
-      // The alias may be the id of another model, or another model's alias.
+      // An alias is left out if it leads to another model, which has the name as its id or alias too.
       const aliases = (model.aliases ?? []).filter((name) => !name.endsWith("*") && catalog.find(name) === model);
       return [model.id, ...aliases].map((name) => ({ name, model }));
     });
 }
 
 /**
- * Returns the paging parameters. Without any of them, the client gets the whole list, and other parameters are
- * ignored.
+ * Returns the paging parameters of an Anthropic client. Any other client gets the whole list, so its paging parameters
+ * are ignored.
  */
 function queryOf(exchange: Exchange): Partial<z.infer<typeof pageQuery>> {
   const { req, requestId, answerHeaders } = exchange;

@@ -30,7 +30,7 @@ import {
 } from "../reference/oauth-docs.ts";
 import { originOf } from "./changes.ts";
 
-/** The dependencies of the OAuth endpoints. All endpoints share `tokens` and `changed`. */
+/** The dependencies of the OAuth endpoints, which share `tokens` and `changed`. */
 export interface OAuthRouteDeps extends Omit<TokenDeps, "tokens">, ClientAuthenticationDeps {
   tokens: TokenDeps["tokens"] & RevocationDeps["tokens"];
   keys: RevocationDeps["keys"];
@@ -121,7 +121,7 @@ async function answerClient(exchange: Exchange, handle: () => Promise<object>, s
   }
 }
 
-/** Answers with the OAuth error of a refused client. Rethrows any other error. */
+/** Returns the OAuth error answer for a refused client. Rethrows an error that is no refusal. */
 function refuseClient(exchange: Exchange, error: unknown): PlainAnswer {
   doNotKeep(exchange);
   const { answer, code, reason } = oauthErrorAnswer(error);
@@ -130,15 +130,15 @@ function refuseClient(exchange: Exchange, error: unknown): PlainAnswer {
   return answer;
 }
 
-/** Sets the two headers against caching that RFC 6749, 5.1, requires. */
+/** Sets the two headers with which RFC 6749, 5.1, forbids caching. */
 function doNotKeep({ answerHeaders }: Exchange): void {
   answerHeaders["cache-control"] = "no-store";
   answerHeaders["pragma"] = "no-cache";
 }
 
 /**
- * Reads and authenticates a client's request. Cheap checks come first. Nothing in the request is used before the
- * client is known.
+ * Reads and authenticates a client's request. The cheap checks come first. Nothing else in the request is used before
+ * the client is authenticated.
  */
 async function clientRequest(exchange: Exchange, deps: OAuthRouteDeps): Promise<ClientRequest> {
   const { req, clientAddress } = exchange;

@@ -11,7 +11,7 @@ export type CheckState = z.infer<typeof checkState>;
 
 export interface ServiceRouteDeps {
   version: string;
-  /** Checks within about a second what requests need, and returns the names of failed parts. */
+  /** Checks within about a second everything that requests need, and returns the names of the parts that failed. */
   readiness(): Promise<Readiness>;
 }
 
@@ -28,7 +28,7 @@ const readinessShape = z
   .meta({ id: "Readiness" });
 export type Readiness = z.infer<typeof readinessShape>;
 
-/** `all` returns all routes for the OpenAPI document. It is called after all routes exist. */
+/** `all` returns all routes for the OpenAPI document, so it must only be called after all routes exist. */
 export function serviceRoutes(deps: ServiceRouteDeps, all: () => Promise<readonly Route[]>): PublicRoute[] {
   let document: Promise<StaticDocument> | undefined;
   let page: Promise<ReferenceAnswer> | undefined;

@@ -24,7 +24,7 @@ const bodyLimits: BodyLimits = { bodyBytes: 16_384, depth: 4 };
 
 const tokenRequest = z
   .object({
-    // The format of the key is not validated here, because any wrong key must get the same answer.
+    // The format of the key is not validated here, because every wrong key must get the same answer.
     api_key: z.string().describe("The API key to exchange."),
     expires_in: z
       .int()
@@ -118,7 +118,7 @@ async function exchangeKey(exchange: Exchange, deps: TokenRouteDeps): Promise<Re
   const { api_key, expires_in, scope } = await readStrictBody(tokenRequest, req, bodyLimits);
   const principal = await deps.authenticator.authenticate({
     authorization: null,
-    // An empty key becomes a wrong one, because a missing key has another error.
+    // An empty key is replaced by a wrong key, because a missing key would get a different error.
     apiKey: api_key === "" ? " " : api_key,
     clientAddress,
     requestId,

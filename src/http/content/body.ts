@@ -10,12 +10,12 @@ const charsets = /;\s*charset\s*=([^;]*)/gi;
 const utf8Names = new Set(["utf-8", "utf8"]);
 const jsonType = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
 
-/** The longest body whose JSON parses within one or two milliseconds. */
+/** Bytes of a body up to which JSON parses within one or two milliseconds. A longer body counts as long. */
 const longBodyBytes = 64 * 1024;
 
 /**
- * Reads and parses a JSON body. Synchronous if the body has already arrived. Throws, or rejects with, a
- * GatewayError.
+ * Reads and parses a JSON body. Returns the body itself if all bytes have arrived, otherwise a promise. Throws or
+ * rejects with a GatewayError.
  */
 export function readJsonBody(request: IncomingRequest, limits: BodyLimits): JsonBody | Promise<JsonBody> {
   const bytes = readJsonBytes(request, limits);
@@ -23,8 +23,8 @@ export function readJsonBody(request: IncomingRequest, limits: BodyLimits): Json
 }
 
 /**
- * Reads a JSON body without parsing it. Parsing a long body blocks the event loop, so each account gets one long
- * body per tick.
+ * Reads a JSON body without parsing it. Each account gets at most one long body per tick of the event loop, because its
+ * caller then parses it and so blocks the event loop.
  */
 export function readJsonBytes(request: IncomingRequest, limits: BodyLimits): ByteSpan | Promise<ByteSpan> {
   const bytes = readAnyBytes(request, limits);
@@ -60,7 +60,7 @@ function readAnyBytes(request: IncomingRequest, limits: BodyLimits): ByteSpan | 
 }
 
 /**
- * Throws for a charset other than UTF-8. JSON is exchanged in UTF-8 (RFC 8259, 8.1), and other text would be
+ * Throws for a charset other than UTF-8. JSON is exchanged in UTF-8 (RFC 8259, 8.1), so another charset would be
  * misread.
  */
 function requireUtf8(type: string): void {
@@ -97,7 +97,7 @@ export async function readBytes(request: IncomingRequest, bodyBytes: number): Pr
 }
 
 /**
- * Converts the error of a body that did not arrive correctly into one for clients. Returns any other error
+ * Converts the error of a body that did not arrive correctly into an error for clients. Returns any other error
  * unchanged.
  */
 export function bodyFault(error: unknown, bodyBytes: number): unknown {

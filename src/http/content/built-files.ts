@@ -1,4 +1,4 @@
-// Reads the manifest of a web build, again after each build, and names its compressed files.
+// Reads the manifest of a web build, and again after a new build. Names the compressed forms of its files.
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 
@@ -11,7 +11,7 @@ export class BuiltManifest<Manifest> {
     this.#path = join(directory, "manifest.json");
   }
 
-  /** Returns the manifest, or undefined without a build. The object is the same until the next build. */
+  /** Returns the manifest, or undefined if nothing was built. Returns the same object until the next build. */
   async read(): Promise<Manifest | undefined> {
     try {
       const { mtimeMs } = await stat(this.#path);

@@ -11,20 +11,26 @@ const toGzip = promisify(gzip);
 const toBrotli = promisify(brotliCompress);
 const toZstd = promisify(zstdCompress);
 
-/** The compression effort: `quick` for a single answer, `thorough` for content that is compressed once. */
+/**
+ * The compression effort: `quick` for an answer that is compressed each time, `thorough` for content that is compressed
+ * once.
+ */
 type Effort = "quick" | "thorough";
 const levels = {
   quick: { gzip: 5, br: 4, zstd: 3 },
   thorough: { gzip: 9, br: 10, zstd: 15 },
 } as const satisfies Record<Effort, Record<Coding, number>>;
 
-/** The least length that is compressed, about one packet. Shorter answers would not arrive sooner. */
+/**
+ * Minimum length of an answer that is compressed, about one network packet. A shorter answer would not arrive sooner.
+ */
 const minBytes = 1_400;
 const compressible = /^(?:application\/(?:json|openmetrics-text)|text\/)/;
 
 /**
- * Returns the coding of `offered` that the client prefers, or the first of equal ones. Undefined for no coding,
- * even if the client refuses that, because every client can read it.
+ * Returns the offered coding that the client prefers; if it prefers several equally, the first. Returns undefined if
+ * the answer should stay uncompressed. An uncompressed answer is sent even if the client refuses it, because every
+ * client can read it.
  */
 export function codingFor<Offered extends Coding>(
   acceptEncoding: string | null,
@@ -44,7 +50,7 @@ export function codingFor<Offered extends Coding>(
   return best !== undefined && plain !== undefined && plain > weigh(best) ? undefined : best;
 }
 
-/** Returns the weight of a coding: 1 if none is given, and 0 if it is invalid. */
+/** Returns the weight (`q`) of a coding. It is 1 if missing, and 0 if invalid. */
 function weightOf(parameters: readonly string[]): number {
   const given = parameters.find((parameter) => parameter.startsWith("q="));
   return given === undefined ? 1 : /^q=[01](?:\.\d{0,3})?$/.test(given) ? Math.min(1, Number(given.slice(2))) : 0;
@@ -74,8 +80,8 @@ function bytesOf(body: PlainAnswer["body"]): Uint8Array | undefined {
 }
 
 /**
- * Compresses an answer for the client. Even an uncompressed answer gets `Vary`, because other clients get it
- * compressed.
+ * Compresses an answer in the client's preferred coding. An answer that stays uncompressed gets `Vary` too, because
+ * other clients get it compressed.
  */
 export async function inCoding(answer: PlainAnswer, acceptEncoding: string | null): Promise<PlainAnswer> {
   const coding = codingFor(acceptEncoding, codings);
@@ -94,7 +100,7 @@ export function withVary(headers: HeaderFields): HeaderFields {
   return { ...headers, vary: vary === undefined ? "Accept-Encoding" : `${vary}, Accept-Encoding` };
 }
 
-/** Makes an entity tag weak, because a strong tag would promise the same bytes in every coding. */
+/** Makes an entity tag weak, because a strong tag promises the same bytes in every coding. */
 function weakTag(etag: string | undefined): HeaderFields {
   return etag === undefined || etag.startsWith("W/") ? {} : { etag: `W/${etag}` };
 }

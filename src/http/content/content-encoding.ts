@@ -8,12 +8,12 @@ import { GatewayError, invalidRequest } from "../../base/errors.ts";
 import type { IncomingRequest } from "../../http1/message.ts";
 import { ZstdFrames } from "./zstd-frames.ts";
 
-/** The size of one piece of decompressed output. */
+/** Size in bytes of one piece of decompressed output. */
 const stepBytes = 64 * 1024;
 export interface BodyCoding {
-  /** Creates a decoder, which runs on another thread. */
+  /** Creates a decompressor, which runs on another thread. */
   decoder(): Transform;
-  /** Checks the frames of the compressed body, because zstd's decoder does not report a truncated one. */
+  /** Checks that the compressed zstd frames are complete, because zstd's decoder does not report a truncated body. */
   frames?(): ZstdFrames;
 }
 
@@ -27,7 +27,7 @@ const codings: Readonly<Record<string, BodyCoding>> = {
   zstd: { decoder: () => createZstdDecompress({ chunkSize: stepBytes }), frames: () => new ZstdFrames() },
 };
 
-/** Returns the coding; undefined for an uncompressed body. Throws `unsupported_media_type` for an unknown one. */
+/** Returns the coding, or undefined for an uncompressed body. Throws `unsupported_media_type` for an unknown coding. */
 export function codingOf(encoding: string | null): BodyCoding | undefined {
   if (encoding === null) return undefined;
   const name = encoding.trim().toLowerCase();
@@ -41,8 +41,8 @@ export function codingOf(encoding: string | null): BodyCoding | undefined {
 }
 
 /**
- * Returns the decompressed body. Fails with `request_too_large` above `maxBytes`, with `invalid_request` for
- * corrupt or truncated data, or with the source's error. Only decompressed bytes are charged to `request`.
+ * Returns the decompressed body. Rejects with `request_too_large` above `maxBytes`, with `invalid_request` for corrupt
+ * or truncated data, or with the source's error. Only the decompressed bytes count on the memory account of `request`.
  */
 export function unpacked(
   source: BodySource,
@@ -89,7 +89,7 @@ class Unpacking implements BodySink {
     });
     this.#decoder.on("drain", () => this.#source.resume());
     this.#decoder.on("end", () => {
-      // If the decoder ends early, other data follows the compressed body.
+      // If the decoder ends before its input does, other data follows the compressed body.
       if (!this.#decoder.writableEnded || this.#frames?.areWhole === false) this.fail(notPacked());
       if (this.#isOver) return;
       this.#isOver = true;
@@ -100,7 +100,7 @@ class Unpacking implements BodySink {
 
   data(bytes: ByteSpan): void {
     if (this.#isOver) return;
-    // The bytes are copied, because the source reuses its buffer before the decoder reads it.
+    // The source may reuse its buffer before the decoder has read it, so the bytes are copied.
     const piece = Buffer.from(bytes.view);
     this.#frames?.push(piece);
     this.#hasBegun = true;
@@ -114,7 +114,7 @@ class Unpacking implements BodySink {
 
   end(): void {
     this.#hasEnded = true;
-    // An empty body is refused here, because the decoder would not report it.
+    // An empty body is no valid compressed body, but the decoder would not report it.
     if (this.#hasBegun) this.#endDecoder();
     else this.fail(notPacked());
   }
@@ -128,7 +128,10 @@ class Unpacking implements BodySink {
     this.#reject(error);
   }
 
-  /** Ends the decoder once it has consumed all input, so that data after the compressed body is noticed first. */
+  /**
+   * Ends the decoder once it has consumed all input. If it were ended earlier, data after the compressed body would not
+   * be noticed.
+   */
   #endDecoder(): void {
     if (this.#hasEnded && this.#writing === 0 && !this.#isOver) this.#decoder.end();
   }

@@ -1,4 +1,4 @@
-// Caches results for a multiple of their computation time, which bounds the share of time spent on computing.
+// Caches each result for ten times as long as its computation took. This bounds the share of time spent on computing.
 import type { Clock } from "../../base/clock.ts";
 
 /** A result is cached for this multiple of its computation time, within `minMs` and `maxMs`. */
@@ -17,7 +17,10 @@ export class KeptBriefly<Value> {
   readonly #most: number;
   readonly #kept = new Map<string, Kept<Value>>();
 
-  /** Caches at most `most` results, besides those being computed. The oldest is evicted. */
+  /**
+   * Caches at most `most` results, not counting those that are being computed. If there are more, the oldest is
+   * evicted.
+   */
   constructor(clock: Pick<Clock, "monotonicMs">, most: number) {
     this.#clock = clock;
     this.#most = most;
@@ -36,7 +39,7 @@ export class KeptBriefly<Value> {
     this.#kept.set(id, made);
     for (const [oldest, { untilMs }] of this.#kept) {
       if (this.#kept.size <= this.#most) break;
-      // A result that is being computed is not evicted, because the next call would compute it again.
+      // A result that is still being computed stays, because the next call would compute it again.
       if (untilMs !== Infinity) this.#kept.delete(oldest);
     }
     made.value.then(

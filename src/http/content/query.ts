@@ -1,10 +1,11 @@
-// Parses the query of a request: known parameters only, each at most once, validated by the route's schema.
+// Parses the query parameters of a request. Each may appear at most once, and the route's schema validates them.
 import type { z } from "zod";
 import { fieldError, type GatewayError } from "../../base/errors.ts";
 
 /**
- * Returns the parameters, validated by the schema, which must convert from text. Throws `invalid_request` with
- * the name of an invalid parameter. `prefixed` allows parameters such as `metadata[k]=v`.
+ * Returns the parameters, validated by the schema, which must convert them from text. Throws `invalid_request` that
+ * names an unknown or invalid parameter. If `prefixed` is `metadata`, parameters such as `metadata[k]=v` are allowed
+ * and ignored here.
  */
 export function readQuery<Schema extends z.ZodObject>(
   schema: Schema,

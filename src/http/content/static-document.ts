@@ -1,5 +1,5 @@
-// A document that is constant until the next start. It is compressed once per coding, and clients that have it
-// get a 304.
+// A document that does not change until the next start. It is compressed once for each coding. Clients that already
+// have it get status 304.
 import type { HeaderLines } from "../../http1/message.ts";
 import type { PlainAnswer } from "../exchange/route.ts";
 import { type Coding, codingFor, codings, encoded, withVary } from "./content-coding.ts";
@@ -14,7 +14,7 @@ export class StaticDocument {
   constructor(text: string, type: string) {
     this.#bytes = Buffer.from(text);
     this.#type = type;
-    // A weak tag, because it must be the same for every content coding.
+    // The tag is weak, because it must be the same for every content coding.
     this.#tag = weakTagOf(this.#bytes);
   }
 

@@ -11,8 +11,8 @@ import { readJsonBody } from "./body.ts";
 const maxBytes = 1024 * 1024;
 
 /**
- * Reads the body. Throws for an unknown member: if a misspelt `expires_at` were ignored, the key would never
- * expire.
+ * Reads and validates the body. Throws for an unknown member, because ignoring a misspelt `expires_at` would create a
+ * key that never expires.
  */
 export async function readStrictBody<Schema extends z.ZodObject>(
   schema: Schema,
@@ -30,7 +30,7 @@ export function strictly<Schema extends z.ZodObject>(schema: Schema, value: unkn
   return value as z.output<Schema>;
 }
 
-/** Throws for an unknown member, also in nested objects. Wrong types are left to `validate`. */
+/** Throws for an unknown member, also in nested objects. Values of a wrong type are left to `validate`. */
 function requireKnownMembers(schema: z.core.$ZodType, value: unknown, path: Path): void {
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable) {
     requireKnownMembers(schema.def.innerType, value, path);

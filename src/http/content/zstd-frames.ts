@@ -1,7 +1,7 @@
 // Checks that compressed bytes are complete zstd frames (RFC 8878), because the decoder accepts a truncated body.
 
 const frameMagic = 0xfd2fb528;
-/** The magic number of skippable frames. Its last four bits may have any value. */
+/** Upper 28 bits of the magic number of skippable frames. The last four bits may have any value. */
 const skippableMagic = 0x184d2a5;
 const dictionaryIdBytes = [0, 1, 2, 4] as const;
 const contentSizeBytes = [0, 2, 4, 8] as const;
@@ -28,9 +28,9 @@ const partBytes: Readonly<Record<Part, number>> = {
 
 /** Checks the frames of a body that arrives in pieces. */
 export class ZstdFrames {
-  /** The part of the frame that is expected next, after the bytes to skip. */
+  /** The part of the frame that is read next, after `#skip` bytes. */
   #part: Part = "magic";
-  /** The bytes of that part so far, as a little-endian number, and their count. */
+  /** The bytes read of this part so far, as a little-endian number. `#length` is their count. */
   #value = 0;
   #length = 0;
   #skip = 0;

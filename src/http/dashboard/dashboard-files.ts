@@ -15,7 +15,7 @@ export interface DashboardFile {
 export interface DashboardEntries {
   script: string;
   style: string;
-  /** Scripts that the main script imports, so that the page can preload them. */
+  /** Scripts that the main script imports. The page preloads them. */
   parts: readonly string[];
 }
 
@@ -23,7 +23,10 @@ const types: Readonly<Record<string, string>> = {
   ".js": "text/javascript; charset=utf-8",
   ".css": "text/css; charset=utf-8",
 };
-/** Matches names of built files. They contain a hash of the content, so that a name never changes its content. */
+/**
+ * Matches the names of built files. Each name contains a hash of the file's content, so a file with a given name never
+ * changes.
+ */
 const fileName = /^[a-zA-Z0-9-]{1,100}(\.js|\.css)$/;
 
 export class DashboardFiles {

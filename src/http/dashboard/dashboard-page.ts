@@ -4,7 +4,10 @@ import type { PlainAnswer } from "../exchange/route.ts";
 import { html } from "../pages/html.ts";
 import type { DashboardEntries } from "./dashboard-files.ts";
 
-/** Returns the page. The nonce permits the component library's inline styles; scripts load only from our own origin. */
+/**
+ * Returns the page. A nonce permits the inline styles of the component library. Scripts are only loaded from the
+ * gateway's own origin.
+ */
 export function dashboardPage({ script, style, parts }: DashboardEntries): PlainAnswer {
   const nonce = randomBytes(16).toString("base64");
   return {

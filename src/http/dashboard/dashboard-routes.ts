@@ -14,8 +14,8 @@ import { DashboardFiles } from "./dashboard-files.ts";
 import { dashboardPage } from "./dashboard-page.ts";
 
 /**
- * First path segments of the views in web/shell/navigation.ts. `models` is missing, because such a request has
- * usually omitted `/v1`, and its error says so.
+ * First path segments of the dashboard's views, as in web/shell/navigation.ts. `models` is missing, because a request
+ * for `/models` usually comes from a client whose base URL lacks `/v1`; its error says so.
  */
 const pages = [
   "playground",
@@ -79,7 +79,7 @@ function isProgram(headers: Exchange["req"]["headers"]): boolean {
   return hasApiKey(headers) || /^bearer /i.test(headers.get("authorization") ?? "");
 }
 
-/** Returns an error for a program, which would otherwise take the sign-in page for an API answer. */
+/** Returns an error for a program that requested a page. Otherwise it would take the sign-in page for an API answer. */
 function noEndpoint(path: string): PlainAnswer {
   return errorAnswer(
     new GatewayError(

@@ -5,8 +5,8 @@ import { contentTypeOptions } from "./browser-headers.ts";
 import type { AnswerHeaders, PlainAnswer, StreamedAnswer, UpgradeAnswer } from "./route.ts";
 
 /**
- * Returns the default headers. Rate-limit headers are present as undefined, because adding properties later would
- * copy the object.
+ * Returns the default headers. Rate-limit headers are present with the value undefined, because adding properties later
+ * would copy the object.
  */
 export function firstHeaders(requestId: string): AnswerHeaders {
   return {
@@ -30,20 +30,20 @@ export function beginStream(answer: StreamedAnswer, client: ClientStream): void 
   try {
     answer.begin(client);
   } catch (error) {
-    // Otherwise the stream would never end, and the client would wait forever.
+    // Without `abort`, the stream would never end, and the client would wait forever.
     client.abort();
     throw error;
   }
 }
 
-/** Upgrades the connection. `open` switches the protocol, or throws if that is impossible. */
+/** Upgrades the connection. `open` switches the protocol, or throws if the connection cannot be upgraded. */
 export function upgradeTo(answer: UpgradeAnswer, open: () => PausableChannel): void {
   let channel: PausableChannel | undefined;
   try {
     channel = open();
     answer.upgrade(channel);
   } catch (error) {
-    // No other code closes the channel.
+    // If `answer.upgrade` threw, no other code closes the channel.
     channel?.terminate();
     answer.abandoned?.();
     throw error;

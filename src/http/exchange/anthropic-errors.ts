@@ -1,15 +1,18 @@
-// Formats errors as Anthropic's API does, for its clients.
+// Formats errors as Anthropic's API does, for clients of that API.
 import type { GatewayError } from "../../base/errors.ts";
 import type { IncomingRequest } from "../../http1/message.ts";
 import { anthropicStatus, renderAnthropicError } from "../../wire/anthropic-errors.ts";
 import type { PlainAnswer } from "./route.ts";
 
-/** Reports whether a path without a route was meant for Anthropic's API, by the path or by the client. */
+/** Reports whether a request without a route was meant for Anthropic's API, judged by its path or its client. */
 export function isAskedAsAnthropic(req: Pick<IncomingRequest, "headers">, path: string): boolean {
   return isAnthropicClient(req) || /^\/(?:v1\/)*messages(?:\/|$)/.test(path);
 }
 
-/** Reports whether an Anthropic SDK or Claude Code sent the request. They send their API version in a header. */
+/**
+ * Reports whether an Anthropic SDK or Claude Code sent the request. They send the version of Anthropic's API in a
+ * header.
+ */
 export function isAnthropicClient({ headers }: Pick<IncomingRequest, "headers">): boolean {
   return headers.get("anthropic-version") !== null;
 }

@@ -3,8 +3,8 @@ import type { LimitStatus } from "../../domain/limits/limits.ts";
 import type { AnswerHeaders } from "./route.ts";
 
 /**
- * Adds `anthropic-ratelimit-{requests,tokens}-{limit,remaining,reset}`. A kind without a limit is left out.
- * `nowMs` is Unix milliseconds.
+ * Adds the headers `anthropic-ratelimit-{requests,tokens}-{limit,remaining,reset}`. If there is no limit for requests
+ * or for tokens, its headers are left out. `nowMs` is in Unix milliseconds.
  */
 export function anthropicLimitHeaders({ requests, tokens }: LimitStatus, nowMs: number, headers: AnswerHeaders): void {
   if (requests) {
@@ -19,7 +19,7 @@ export function anthropicLimitHeaders({ requests, tokens }: LimitStatus, nowMs: 
   }
 }
 
-/** The last few formatted times, because requests within one second usually need the same. */
+/** Caches the last four formatted times, because requests within one second usually need the same texts. */
 const lastMoments = Array.from({ length: 4 }, () => ({ seconds: -1, text: "" }));
 let oldest = 0;
 

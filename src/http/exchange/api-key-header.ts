@@ -5,8 +5,8 @@ import { asksForWebSocket, offeredProtocols } from "../../websocket/handshake.ts
 type Headers = IncomingRequest["headers"];
 
 /**
- * Returns the key, or null if there is none. Two different keys are joined like a repeated field (RFC 9110,
- * 5.3), which is not a valid key.
+ * Returns the key, or null if there is none. If `X-API-Key` and `api-key` differ, both are joined like a repeated field
+ * (RFC 9110, 5.3). The result is no valid key.
  */
 export function apiKeyOf(headers: Headers): string | null {
   const ours = headers.get("x-api-key");
@@ -15,10 +15,16 @@ export function apiKeyOf(headers: Headers): string | null {
   return ours === null || ours === "" ? azures : `${ours}, ${azures}`;
 }
 
-/** The prefix of the key in OpenAI's browser clients, which cannot set headers of a WebSocket. */
+/**
+ * Prefix of the subprotocol in which OpenAI's browser clients send their key. A browser cannot set headers of a
+ * WebSocket request.
+ */
 const keyProtocol = "openai-insecure-api-key.";
 
-/** Returns the `Authorization` header. For a WebSocket without one, returns the key in its subprotocols. */
+/**
+ * Returns the `Authorization` header. If a WebSocket request has none, returns the key among its subprotocols as a
+ * bearer token.
+ */
 export function authorizationOf({ headers }: Pick<IncomingRequest, "headers">): string | null {
   const said = headers.get("authorization");
   if (said !== null || !asksForWebSocket({ headers })) return said;

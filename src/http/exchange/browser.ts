@@ -1,4 +1,4 @@
-// Facts about the browser behind a request.
+// Determines the browser and the origin behind a request.
 import type { BrowserOrigin } from "../../accounts/browser-sessions.ts";
 import type { IncomingRequest } from "../../http1/message.ts";
 import type { Locality } from "./locality.ts";
@@ -19,8 +19,8 @@ export function isOwnOrigin(
 }
 
 /**
- * Returns the origin of our pages: that of the public URL. In development without one, the origin that a local
- * request was sent to. Undefined otherwise.
+ * Returns the origin of the gateway's pages, which is that of the public URL. If no public URL is set, returns the
+ * origin to which a local request was sent, and undefined for any other request.
  */
 export function pageOrigin(
   req: IncomingRequest,

@@ -4,8 +4,8 @@ import { formatRange, parseRange } from "../../base/text/ip-range.ts";
 import type { IncomingRequest } from "../../http1/message.ts";
 
 /**
- * The address of clients whose trusted proxy did not name them. It is on no allow list, and all such clients
- * share one throttle. They must not be taken for the proxy, which may have more rights.
+ * The address of clients whose trusted proxy sent no valid address. It is on no allow list, and all such clients share
+ * one throttle. The proxy's own address must not stand for them, because it may have more rights.
  */
 export const unknownAddress = "unknown";
 
@@ -22,9 +22,9 @@ export function trustedProxies(entries: readonly string[]): BlockList {
 }
 
 /**
- * Returns the address of the peer. Behind a trusted proxy, returns the rightmost untrusted address in
- * `X-Forwarded-For`, or `unknownAddress` if it is invalid. A trusted proxy without that header is itself the
- * client.
+ * Returns the client's address. Without a trusted proxy, this is the address of the peer. Behind a trusted proxy, it is
+ * the rightmost untrusted address in `X-Forwarded-For`, or `unknownAddress` if that is invalid. If a trusted proxy
+ * sends no such header, the proxy itself is the client.
  */
 export function clientAddress(
   { peer, headers }: Pick<IncomingRequest, "headers" | "peer">,
@@ -36,7 +36,7 @@ export function clientAddress(
   if (forwarded === null) return direct.address;
   let end = forwarded.length;
   for (;;) {
-    // A negative start would count as zero.
+    // `lastIndexOf` would treat a negative start as zero.
     const comma = end === 0 ? -1 : forwarded.lastIndexOf(",", end - 1);
     const address = addressOf(forwarded.slice(comma + 1, end).trim());
     if (address === undefined) return unknownAddress;
@@ -67,8 +67,8 @@ function isTrusted(address: string, trusted: BlockList): boolean {
 }
 
 /**
- * Returns an address in its canonical form, without port and brackets, and IPv4-mapped IPv6 as IPv4. Otherwise
- * another spelling could evade a throttle. Undefined if invalid.
+ * Returns an address in its canonical form: without port and brackets, and an IPv4-mapped IPv6 address as IPv4.
+ * Otherwise a different spelling could evade a throttle. Returns undefined if the address is invalid.
  */
 export function addressOf(text: string): string | undefined {
   if (isIP(text) === 4) return text;

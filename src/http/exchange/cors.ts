@@ -1,4 +1,4 @@
-// CORS headers for web pages of the configured origins. None are allowed by default.
+// CORS headers for web pages of the configured origins. By default no origin is allowed.
 import type { IncomingRequest } from "../../http1/message.ts";
 import type { PlainAnswer } from "./route.ts";
 
@@ -25,22 +25,22 @@ const exposedHeaders = [
 ].join(", ");
 
 /**
- * Returns the CORS headers for the request's origin, or only `vary` if it is not allowed. `*` is safe, because
- * these requests never authenticate by cookie.
+ * Returns the CORS headers for the request's origin, or only `vary` if the origin is not allowed. Allowing `*` is safe,
+ * because these requests never authenticate by cookie.
  */
 export function corsHeaders(req: Pick<IncomingRequest, "headers">, origins: readonly string[]): Record<string, string> {
   if (origins.length === 0) return {};
   const origin = req.headers.get("origin");
   if (origins.includes("*"))
     return { "access-control-allow-origin": "*", "access-control-expose-headers": exposedHeaders };
-  // `vary` prevents that a cache sends the answer for one origin to another.
+  // Without `vary`, a cache could send the answer for one origin to another.
   if (origin === null || !origins.includes(origin)) return { vary: "Origin" };
   return { "access-control-allow-origin": origin, "access-control-expose-headers": exposedHeaders, vary: "Origin" };
 }
 
 /**
- * Answers a CORS preflight request (Fetch standard, 3.2.2). Undefined for any other request, and for an origin that is
- * not allowed. All requested headers are allowed, because SDKs send `X-Stainless-*` and others.
+ * Answers a CORS preflight request (Fetch standard, 3.2.2). Returns undefined for any other request, and for an origin
+ * that is not allowed. All requested headers are allowed, because SDKs send `X-Stainless-*` and others.
  */
 export function preflight(
   req: Pick<IncomingRequest, "method" | "headers">,

@@ -21,8 +21,8 @@ export function errorAnswer(error: GatewayError): PlainAnswer {
 }
 
 /**
- * Returns the `www-authenticate` challenge (RFC 6750, 3); undefined for other errors. Without a credential it
- * has no error code.
+ * Returns the `www-authenticate` challenge (RFC 6750, 3), or undefined for errors that need none. If the request had no
+ * credential, the challenge has no error code.
  */
 function bearerChallenge(error: GatewayError): string | undefined {
   switch (error.code) {

@@ -54,10 +54,15 @@ import { type FoundRoute, pathOf, type RouteTable } from "./route-table.ts";
 import type { HttpServerOptions } from "./server-options.ts";
 import { unrouted } from "./unrouted.ts";
 
-/** Answers up to this size are sent even if the key's memory limit is reached. */
+/**
+ * Answers up to this size are not counted on the key's memory account, so they are sent even if the account is full.
+ */
 const minCountedBytes = 16 * 1024;
 
-/** Implements several small interfaces itself, so that fewer objects are created for each request. */
+/**
+ * Handles one request. It implements several small interfaces itself, so that fewer objects are created for each
+ * request.
+ */
 export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, OverListener, DeferredLine, SlotLender {
   readonly req: PassableRequest;
   readonly requestId = newRequestId();
@@ -78,10 +83,10 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
   #trace: RequestTrace | undefined;
   #slot: OpenSlot | undefined;
   #isOver = false;
-  /** Memory that is reserved until the request has ended. */
+  /** A resource, such as reserved memory, that is released when the request has ended. */
   #resource: { release(): void } | undefined;
   #deferred = false;
-  /** True if the answer may be compressed. Valid only until the content coding is decided. */
+  /** True if the answer may be compressed. Only valid until the answer's content coding is chosen. */
   #mayBeCoded: boolean;
 
   constructor(req: PassableRequest, reply: Reply, table: RouteTable, options: HttpServerOptions) {
@@ -100,7 +105,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     this.answerHeaders = origins.length === 0 ? own : Object.assign(corsHeaders(req, origins), own);
     this.#isPage = isPage;
     this.#mayBeCoded = req.method === "GET" && mayBeCoded(this.#found?.route);
-    // All usual fields are created at once, because adding properties later would copy the object.
+    // All usual fields are created now, because adding properties later would copy the object.
     this.line = {
       id: this.requestId,
       client: this.clientAddress,
@@ -174,7 +179,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     }
   }
 
-  /** Charges a large answer to the key's memory account until the client has received it. */
+  /** Reads the whole body. A large one counts on the key's memory account until the client has received it. */
   async #countedAnswer(response: Response): Promise<PlainAnswer> {
     const answer = await plainAnswerOf(response);
     const { byteLength } = answer.body;
@@ -183,7 +188,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     return answer;
   }
 
-  /** Answers with an error that the route threw. */
+  /** Answers with the error that the route threw. */
   fault(thrown: unknown): void {
     if (thrown instanceof HandedOver) {
       this.#options.elsewhere?.pass(this.req, this.#reply, thrown.body);
@@ -194,7 +199,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
       this.#fail(toGatewayError(thrown));
       return;
     }
-    // The client has left, so nothing is sent.
+    // If the client has left, nothing is sent.
     this.status = clientClosedRequest;
     if (!this.#deferred) this.#write();
   }
@@ -260,7 +265,8 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
   #handle(): Answer | MaybePromise<Answer> {
     const route = this.#found?.route;
     if (!route) throw unrouted(this.req, this.#table, this.#options.baseUrl());
-    // Requests of machines are accepted during shutdown: monitors, and replicas that forward requests.
+    // During shutdown, only authenticated requests and pages are refused. Monitors, and replicas that forward requests,
+    // are still served.
     if (this.#options.isRefusing?.() && (isAuthenticated(route) || route.access === "page")) throw stoppingError();
     if (!isAuthenticated(route)) return this.#throttled(route) ?? route.handle(this);
     const principal = this.#authenticate();
@@ -341,7 +347,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
       else if ("begin" in answer) beginStream(answer, this.#reply.stream(status, headers));
       else this.#reply.send(status, headers, answer.body);
     } catch (error) {
-      // Removes the answer's headers, because an invalid one would also break the error answer.
+      // Removes the headers of the answer. An invalid one among them would also break the error answer.
       for (const name in answer.headers) delete headers[name];
       throw error;
     }
@@ -352,7 +358,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     for (const name in own) headers[name] ??= own[name];
     const { vary } = own;
     if (vary !== undefined && headers["vary"] !== vary) headers["vary"] = addedTo(headers["vary"], vary);
-    // Prevents caches from sharing the answer between callers, because they may not know the key's header.
+    // Prevents caches from sharing the answer between callers. Caches may not know the header that contains the key.
     headers["cache-control"] ??= "no-store";
     const route = this.#found?.route;
     if (route && isAuthenticated(route)) {
@@ -401,7 +407,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     route.refused?.(this, this.#principal, error, elapsedMs(this.#options.clock, this.#startedMs));
   }
 
-  /** Reports whether a person opened an unknown page in a browser. Programs send a key or use paths below /v1. */
+  /** Reports whether a person opened an unknown page in a browser. Programs send a key, or use paths below /v1. */
   #isReaderLost(): boolean {
     const { method, target, headers } = this.req;
     const isReading = method === "GET" || method === "HEAD";
@@ -410,8 +416,8 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
   }
 
   /**
-   * Adds the address of the OAuth metadata to a challenge, so that a client finds out where to get a token. For
-   * MCP it adds the scope to request.
+   * Adds the URL of the OAuth metadata to a challenge, so that a client learns where to get a token. For MCP, the
+   * challenge also names the scope to request.
    */
   #nameAuthorizationServer(status: number): void {
     const challenge = this.answerHeaders["www-authenticate"];
@@ -442,8 +448,8 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
 }
 
 /**
- * Reports whether answers of a route may be compressed. Not if they may contain a session token beside untrusted
- * text, because their length would reveal the token (BREACH).
+ * Reports whether answers of a route may be compressed. An answer that may contain a session token beside untrusted
+ * text must not, because its compressed length would reveal the token (BREACH).
  */
 function mayBeCoded(route: Route | undefined): boolean {
   return route !== undefined && route.access !== "page" && route.access !== "person" && route.access !== "machine";

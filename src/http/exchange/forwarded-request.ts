@@ -1,4 +1,5 @@
-// Handles a request that another replica forwards because this process holds the node's connection.
+// Handles a request that another replica forwards to this process, because this process holds the connection of the
+// node.
 
 import { bufferedBytes, type MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
@@ -30,7 +31,7 @@ export interface ForwardedRequestDeps {
   requestLimits(): BodyLimits;
 }
 
-/** The most bytes by which a forwarded body may exceed a client's body, because the gateway adds members. */
+/** Maximum bytes by which a forwarded body may exceed the limit for client bodies, because the gateway adds members. */
 const addedBytes = 4_096;
 /** The headers of the node's answer that are passed on. */
 const passedHeaders = ["content-type", "retry-after", "mcp-session-id"] as const;
@@ -47,9 +48,9 @@ export async function forwardedRequest(exchange: Exchange, deps: ForwardedReques
     bodyDigest: digest,
   };
   const signature = req.headers.get(forwardHeaders.signature) ?? "";
-  // The signature is verified before the body is read.
+  // The body is only read after the signature was verified.
   if (!deps.forwardVerifier.verify(request, signature)) throw notSigned();
-  // The request was for an earlier process at this address, whose node connections are gone.
+  // The other replica addressed an earlier process at this address, whose node connections are gone.
   if (request.replicaId !== deps.replicaId) return outcome("not_there", "");
   const asked = readAbout(about);
   if (!asked) throw notSigned();
@@ -74,7 +75,7 @@ export async function forwardedRequest(exchange: Exchange, deps: ForwardedReques
   }
 }
 
-/** Answers with the error. Rethrows it if the other replica has left. */
+/** Answers with the error. If the other replica has closed its request, rethrows the error. */
 function failed(error: unknown, { req, line }: Exchange): Answer {
   if (req.clientGone.cancelled) throw error;
   const fault = toGatewayError(error);
@@ -83,7 +84,10 @@ function failed(error: unknown, { req, line }: Exchange): Answer {
   return outcome("error", errorText(fault));
 }
 
-/** Returns the memory account of the key in the forwarded request. It is released when the request ends. */
+/**
+ * Returns the memory account of the key that the forwarded request names. The account is released when the request
+ * ends.
+ */
 function memoryAccountOf(
   { holder }: AboutRequest,
   { req }: Exchange,
@@ -95,7 +99,7 @@ function memoryAccountOf(
   return slot.memoryAccount;
 }
 
-/** Returns an answer whose outcome is in a header. The other replica ignores the status. */
+/** Returns an answer with the outcome in a header. The other replica ignores the status. */
 function outcome(what: ForwardOutcome, body: string): Answer {
   return { status: 502, headers: { "content-type": "application/json", [forwardHeaders.outcome]: what }, body };
 }

@@ -2,7 +2,10 @@
 import type { LimitStatus } from "../../domain/limits/limits.ts";
 import type { AnswerHeaders } from "./route.ts";
 
-/** Adds `x-ratelimit-{limit,remaining,reset}-{requests,tokens}`. A kind without a limit is left out. */
+/**
+ * Adds the headers `x-ratelimit-{limit,remaining,reset}-{requests,tokens}`. If there is no limit for requests or for
+ * tokens, its headers are left out.
+ */
 export function limitHeaders({ requests, tokens }: LimitStatus, headers: AnswerHeaders): void {
   if (requests) {
     headers["x-ratelimit-limit-requests"] = requests.limit;
@@ -17,14 +20,14 @@ export function limitHeaders({ requests, tokens }: LimitStatus, headers: AnswerH
 }
 
 /**
- * The texts of all durations below a second, which are the most frequent. Equal durations share one string, so that
- * comparing them is fast.
+ * Formatted durations below a second, which are the most frequent. Equal durations share one string, so that comparing
+ * them is fast.
  */
 const belowSecond: readonly string[] = Array.from({ length: 1_000 }, (_, ms) => `${ms}ms`);
 
 /**
- * Formats milliseconds as OpenAI does (`12ms`, `1s`, `6m0s`, `1h2m3s`). Rounded up to whole numbers, because
- * some clients would misread `1.5s` as five seconds.
+ * Formats milliseconds as OpenAI does (`12ms`, `1s`, `6m0s`, `1h2m3s`). Seconds are rounded up to whole numbers,
+ * because some clients would misread `1.5s` as five seconds.
  */
 export function duration(ms: number): string {
   if (ms <= 0) return "0s";

@@ -1,4 +1,5 @@
-// Decides whether a request comes from this machine. Development keys work only there, and some endpoints need no key.
+// Decides whether a request comes from this machine. Development keys work only on this machine, and some endpoints
+// need no key there.
 import { isIP } from "node:net";
 import type { IncomingRequest } from "../../http1/message.ts";
 import { addressOf } from "./client-address.ts";
@@ -11,22 +12,23 @@ const proxyHeaders = new Set(["forwarded", "via", "x-real-ip", "cf-connecting-ip
 export class Locality {
   readonly #allowedHosts: ReadonlySet<string>;
 
-  /** `allowedHosts` are further host names of this machine, without port. */
+  /** `allowedHosts` are additional host names of this machine, without ports. */
   constructor(allowedHosts: readonly string[]) {
     this.#allowedHosts = new Set(allowedHosts.map((host) => normal(host.includes(":") ? `[${host}]` : host)));
   }
 
   /**
-   * Reports whether the request comes from this machine: by its peer address and Host, and without a proxy. So
-   * neither a tunnel nor DNS rebinding by a web page makes a request local.
+   * Reports whether the request comes from this machine: from a loopback address, for a host name of this machine, and
+   * without a proxy. So neither a tunnel nor a web page with DNS rebinding can make a request local.
    */
   isLocal(req: Origin): boolean {
     return passedOn(req) === undefined && hostsOf(req).every((host) => this.#isOwn(host));
   }
 
   /**
-   * Returns why a development key is refused for this request, or undefined. Allows private host names too, such
-   * as those of containers. Refuses public names, which a tunnel may have, and pages of other sites.
+   * Returns why a development key is refused for this request, or undefined if it is allowed. Private host names, such
+   * as those of containers, are allowed too. Public host names, which a tunnel may have, and pages of other sites are
+   * refused.
    */
   whyNotLocal(req: Origin): string | undefined {
     const outside = passedOn(req);
@@ -49,7 +51,7 @@ export class Locality {
   }
 }
 
-/** Returns why the request is not directly from this machine, or undefined. */
+/** Returns why the request does not come directly from this machine, or undefined if it does. */
 function passedOn({ peer, headers }: Origin): string | undefined {
   if (!isLoopback(addressOf(peer) ?? peer)) return "the request comes from another one";
   for (const name of headers.keys()) {
@@ -61,8 +63,8 @@ function passedOn({ peer, headers }: Origin): string | undefined {
 }
 
 /**
- * Returns the host in the Host header, and that of a target in absolute form (RFC 9112, 3.2.2). Missing hosts
- * are "".
+ * Returns the host of the Host header, and the host of a target in absolute form (RFC 9112, 3.2.2). A missing host is
+ * "".
  */
 function hostsOf({ headers, target }: Origin): string[] {
   const hosts = [normal(headers.get("host") ?? "")];
@@ -85,7 +87,7 @@ function isLoopback(address: string): boolean {
 /** Reports whether a host is private: a single label, a special-use domain, or an address of a private network. */
 function isOfPrivateNetwork(name: string): boolean {
   const bare = name.replace(/\.$/, "");
-  // The label must begin with a letter, because some programs read a number as an address.
+  // The first character must be a letter, because some programs read a number as an address.
   if (/^(?:[a-z][a-z0-9_-]*)?$/.test(bare)) return true;
   if (/^[a-z0-9_.-]+\.(?:internal|local|localhost|lan|test|home\.arpa)$/.test(bare)) return true;
   if (isIP(bare) === 4) return /^(?:10|127|192\.168|169\.254|172\.(?:1[6-9]|2\d|3[01]))\.|^0\.0\.0\.0$/.test(bare);

@@ -1,5 +1,5 @@
-// The context of a request that arrived as a WebSocket message or runs in the background: open-request slot, log
-// line and trace.
+// The context of a request that has no HTTP exchange of its own: a WebSocket message, or a background response. It has
+// the open-request slot, the log line and the trace.
 
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { elapsedMs } from "../../base/clock.ts";
@@ -17,7 +17,7 @@ import { everyRequest, levelOfLine } from "./request-line.ts";
 import type { Exchange, SlotLender } from "./route.ts";
 import type { HttpServerOptions } from "./server-options.ts";
 
-/** Facts of the HTTP request that started the message's connection or background work. */
+/** Facts about the HTTP request that opened the connection or started the background work. */
 interface CameWith {
   readonly kind: MessageKind;
   readonly requestId: string;
@@ -25,7 +25,7 @@ interface CameWith {
   readonly method: string;
   readonly route: string;
   readonly headers: HeaderLines;
-  /** The connection whose open-request slot the message uses meanwhile. */
+  /** The connection that lends its open-request slot to the message. */
   readonly lender?: SlotLender | undefined;
 }
 
@@ -99,7 +99,7 @@ export class MessageExchange implements MessageRequest, HttpEnd {
     const level = levelOfLine(line, this.durationMs, requestLog?.() ?? everyRequest, Math.random);
     if (level !== undefined) log[level]("request", line);
     this.trace?.end(this.status, error?.code);
-    // A background response was already counted when its HTTP request ended.
+    // A background response is not counted here, because it was counted when its HTTP request ended.
     if (this.#kind === "websocket") observer?.httpEnded(this);
   }
 

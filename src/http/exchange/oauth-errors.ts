@@ -1,12 +1,12 @@
-// Formats errors of OAuth endpoints as RFC 6749, 5.2, defines.
+// Formats the errors of OAuth endpoints as in RFC 6749, 5.2.
 import { type ErrorCode, GatewayError } from "../../base/errors.ts";
 import { OAuthError, type OAuthErrorCode } from "../../oauth/oauth-error.ts";
 import { errorAnswer } from "./errors.ts";
 import type { PlainAnswer } from "./route.ts";
 
 /**
- * Errors that all endpoints share. Limits and outages are sent as `temporarily_unavailable` (RFC 6749, 4.1.2.1)
- * with `Retry-After`, because token endpoints have no code for them. Any other error is answered as on every endpoint.
+ * Errors that all OAuth endpoints share. Limits and outages are sent as `temporarily_unavailable` (RFC 6749, 4.1.2.1)
+ * with `Retry-After`, because token endpoints have no code for them. Any other error is answered as on other endpoints.
  */
 const shared: Partial<Record<ErrorCode, { status: number; code: OAuthErrorCode }>> = {
   invalid_request: { status: 400, code: "invalid_request" },
@@ -16,7 +16,7 @@ const shared: Partial<Record<ErrorCode, { status: number; code: OAuthErrorCode }
   service_unavailable: { status: 503, code: "temporarily_unavailable" },
 };
 
-/** Returns the answer for an error of OAuth. Rethrows any other error. `reason` is for the log only. */
+/** Returns the answer for an OAuth error. Rethrows any other error. `reason` is for the log only. */
 export function oauthErrorAnswer(error: unknown): { answer: PlainAnswer; code: string; reason: string | undefined } {
   if (error instanceof OAuthError) {
     const { code, reason } = error;
@@ -40,7 +40,7 @@ function refusal(
   more: Readonly<Record<string, string>> = {},
 ): PlainAnswer {
   const headers: Record<string, string> = { ...more, "content-type": "application/json" };
-  // A 401 must have this header, however the client authenticates (RFC 9110, 15.5.2).
+  // Every 401 must have this header, however the client authenticates (RFC 9110, 15.5.2).
   if (status === 401) headers["www-authenticate"] = 'Basic realm="headrace"';
   return { status, headers, body: JSON.stringify({ error, error_description: describable(text) }) };
 }

@@ -2,11 +2,11 @@
 import { wallMs } from "../../base/clock.ts";
 
 const digits = Buffer.from("0123456789abcdef");
-/** The positions in the id's text that change. */
+/** Positions of the changing parts in the text of the id. */
 const at = { timeHigh: 4, timeLow: 13, counter: 19, variant: 23, node: 28 } as const;
 
 export class RequestIds {
-  /** The previous id. */
+  /** The text of the previous id, which `next` overwrites. */
   readonly #text = Buffer.from("req_00000000-0000-7000-8000-000000000000");
   readonly #random = new Uint32Array(1_024);
   #nextRandom = this.#random.length;
@@ -15,7 +15,7 @@ export class RequestIds {
   #counter = 0;
 
   /**
-   * Returns the next id. If the clock goes back, or the counter overflows within a millisecond, the id's time
+   * Returns the next id. If the clock goes back, or if the counter overflows within a millisecond, the time in the id
    * runs ahead of the clock.
    */
   next(nowMs: number): string {
@@ -31,7 +31,10 @@ export class RequestIds {
     return this.#text.toString("latin1");
   }
 
-  /** The counter starts in the lower half of its range, so that there is room to count up. */
+  /**
+   * Starts a new millisecond. The counter starts at a random value in the lower half of its range, so that it can count
+   * up.
+   */
   #begin(ms: number): void {
     this.#lastMs = ms;
     this.#counter = this.#word() & 0x7ff;

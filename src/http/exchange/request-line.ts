@@ -1,4 +1,5 @@
-// Decides which requests are logged, and at which level. Failures always are; successes may be sampled.
+// Decides which requests are logged, and at which level. Failed requests are always logged; successful requests may be
+// sampled.
 import type { LogFields, LogLevel, RequestLogSettings } from "../../base/log.ts";
 
 export const everyRequest: RequestLogSettings = { sample: 1, slowMs: Number.POSITIVE_INFINITY };
@@ -6,8 +7,8 @@ export const everyRequest: RequestLogSettings = { sample: 1, slowMs: Number.POSI
 type Fields = Record<string, LogFields[string]>;
 
 /**
- * Returns the log level, or undefined to skip the request. A sampled line gets the rate in `sampled`. `draw`
- * returns a random number from 0 to below 1.
+ * Returns the log level, or undefined if the request is not logged. A sampled line gets the sampling rate in `sampled`.
+ * `draw` returns a random number from 0 to below 1.
  */
 export function levelOfLine(
   fields: Fields,
@@ -28,8 +29,8 @@ export function levelOfLine(
 }
 
 /**
- * Reports whether the gateway or a model server failed, even if another model server answered then. Clients that left,
- * and client errors, are no failures.
+ * Reports whether the gateway or a model server failed, even if another model server then answered. A client that left,
+ * or a client error, is no failure.
  */
 function isFailure({ status, outcome, attempts }: LogFields): boolean {
   return Number(status) >= 500 || outcome === "failed" || attempts !== undefined;

@@ -1,5 +1,5 @@
-// Finds the route of a request by its unchanged path. Paths are never normalized, so that no two parts of the
-// server interpret one differently.
+// Finds the route of a request by its path exactly as sent. Paths are never normalized, so that no two parts of the
+// server interpret a path differently.
 import type { Route } from "./route.ts";
 
 export interface FoundRoute {
@@ -7,7 +7,7 @@ export interface FoundRoute {
   params: Readonly<Record<string, string>>;
 }
 
-/** Routes by method, for one path. */
+/** Routes of one path, by method. */
 type Methods = Map<string, FoundRoute>;
 
 interface Pattern {
@@ -21,9 +21,12 @@ const noParams: Readonly<Record<string, string>> = {};
 export class RouteTable {
   readonly #exact = new Map<string, Methods>();
   readonly #patterns: Pattern[] = [];
-  /** Routes with a `*` at the end, by the text before it. */
+  /** Routes whose path ends in `*`, by the text before the `*`. */
   readonly #wildcards = new Map<string, Methods>();
-  /** The last fixed path that was found, because most requests have the same path. */
+  /**
+   * Method and path of the last request for a fixed path. Most requests have the same path, so the route is often found
+   * without a search.
+   */
   #lastMethod = "";
   #lastPath = "";
   #lastFound: FoundRoute | undefined;
@@ -60,7 +63,7 @@ export class RouteTable {
     return undefined;
   }
 
-  /** Returns the methods that a path allows; empty if no route has the path. */
+  /** Returns the methods that are allowed on a path. Empty if no route has this path. */
   allowed(path: string): string[] {
     const exact = this.#exact.get(path);
     if (exact) return [...exact.keys()];
@@ -69,7 +72,7 @@ export class RouteTable {
     return [...new Set(found)];
   }
 
-  /** Reports whether the path is an HTML page, with any method. */
+  /** Reports whether the path leads to an HTML page, whatever the method. */
   isPage(path: string): boolean {
     const methods = [this.#exact.get(path), ...[...this.#matches(path)].map((match) => match.methods)];
     return methods.some((found) => found?.values().some(({ route }) => route.access === "page"));
@@ -100,7 +103,7 @@ export class RouteTable {
   }
 }
 
-/** The prefix that groq's SDKs put before OpenAI's paths. */
+/** The prefix that groq's SDKs put before the paths of OpenAI's API. */
 const groqPrefix = "/openai";
 
 /**
@@ -112,7 +115,7 @@ export function pathOf(target: string): string {
   if (target.startsWith("/openai/v1/")) {
     start = groqPrefix.length;
   } else if (!target.startsWith("/")) {
-    // The host ends at the first slash, question mark or hash.
+    // The host of the URL ends before the first slash, question mark or hash.
     const behind = /^https?:\/\/[^/?#]*/i.exec(target)?.[0].length;
     if (behind === undefined || target[behind] !== "/") return "/";
     start = behind;

@@ -26,11 +26,11 @@ export interface Exchange {
   readonly requestId: string;
   /** The client's IP address. Forwarded addresses count only from trusted proxies. */
   readonly clientAddress: string;
-  /** Reports whether the request comes from this machine, which may do some things without a key. */
+  /** Reports whether the request comes from this machine, where some actions need no key. */
   isLocal(): boolean;
   /** Reports whether the caller has the first key of a development server and is on the server's machine. */
   isOwnMachine(principal: Principal): boolean;
-  /** Returns why a development key is refused for this request, or undefined. */
+  /** Returns why a development key is refused for this request, or undefined if it is allowed. */
   whyNotLocal(): string | undefined;
   /** The trace of the request, if the request is traced. */
   readonly trace?: RequestTrace | undefined;
@@ -43,17 +43,17 @@ export interface Exchange {
   /** Releases `resource` once, when the answer is sent completely or the client has left. */
   releaseWhenOver(resource: { release(): void }): void;
   /**
-   * Creates the context of a WebSocket message on this connection, or of background work that outlives this
-   * request and takes over its id and slot. `lender` is the connection whose open-request slot its messages use.
+   * Creates the context of a WebSocket message on this connection. Also used for background work, which outlives this
+   * request and takes over its id and slot. `lender` is the connection that lends its open-request slot.
    */
   message(kind: MessageKind, lender?: SlotLender): MessageRequest;
-  /** Writes the log line only when `finish` is called, because the answer continues after the handler returns. */
+  /** Postpones the log line until `finish` is called, because the answer continues after the handler returns. */
   defer(): DeferredLine;
 }
 
-/** A connection, which lends the slot of its open request to its messages. */
+/** A connection that lends its open-request slot to its messages, one at a time. */
 export interface SlotLender {
-  /** Takes the slot. Undefined if the slot is lent already or was released. */
+  /** Takes the slot. Returns undefined if the slot is already lent or was released. */
   takeSlot(): OpenSlot | undefined;
   returnSlot(slot: OpenSlot): void;
 }
@@ -62,7 +62,7 @@ export interface DeferredLine {
   finish(error?: GatewayError): void;
 }
 
-/** A plain answer, for frequent requests. Creating a `Response` would be slower. */
+/** An answer without a `Response` object, for frequent requests. Creating a `Response` would be slower. */
 export interface PlainAnswer {
   status: number;
   headers: HeaderFields;
@@ -81,9 +81,11 @@ export interface StreamedAnswer {
 export interface UpgradeAnswer {
   status: 101;
   headers: HeaderFields;
-  /** Called once, when the headers are being sent. From then on the route owns the connection. */
+  /** Called once, when the headers are being sent. From then on the route must close the connection. */
   upgrade(channel: PausableChannel): void;
-  /** Called if the upgrade failed, perhaps after `upgrade` threw, to release resources. */
+  /**
+   * Called if the upgrade failed, so that the route releases its resources. `upgrade` may have been called and thrown.
+   */
   abandoned?(): void;
 }
 
@@ -114,16 +116,16 @@ export interface RouteDoc {
     | "Administration"
     | "Service";
   parameters?: readonly { name: string; in: "path"; description: string }[];
-  /** True if the route honours `Idempotency-Key`. */
+  /** True if the route supports the header `Idempotency-Key`. */
   repeatable?: true;
-  /** The schema of the query. Its members are parsed from text. */
+  /** The schema of the query parameters, which it parses from text. */
   query?: z.ZodObject;
   requestBody?: z.ZodType;
-  /** True if the body may be missing, which counts as an empty object. */
+  /** True if the body may be missing. A missing body counts as an empty object. */
   bodyIsOptional?: true;
   /** The media type of the request body, if it is not JSON. */
   requestType?: "application/x-www-form-urlencoded" | "multipart/form-data";
-  /** True if JSON is accepted too. */
+  /** True if JSON is accepted in addition to `requestType`. */
   orJson?: boolean;
   /** An example of a valid request body. */
   example?: Readonly<Record<string, unknown>>;
@@ -135,15 +137,21 @@ export interface RouteDoc {
     stream?: z.ZodType;
     contentTypes?: readonly string[];
   };
-  /** Other answers by status, outside the common error table. `name` makes an answer shared in the OpenAPI document. */
+  /**
+   * Answers by status that the common error table does not contain. An answer with `name` becomes a shared component of
+   * the OpenAPI document.
+   */
   otherResponses?: Readonly<Record<number, { name?: string; description: string; json: z.ZodType }>>;
-  /** The route's own errors. `reference/openapi.ts` adds those that follow from its access and the address limits. */
+  /**
+   * Errors that only this route has. `reference/openapi.ts` adds the errors that follow from its access and the address
+   * limits.
+   */
   errors?: readonly ErrorCode[];
 }
 
 /**
- * The format of errors: OpenAI's or Anthropic's. `asked` means that it depends on the client, because both kinds
- * use the route.
+ * The format of errors: OpenAI's or Anthropic's. `asked` means that the format depends on the client, because clients
+ * of both APIs use the route.
  */
 export type ErrorForm = "openai" | "anthropic" | "asked";
 
@@ -151,28 +159,34 @@ interface RouteBase {
   /** The format of the route's errors. Default: OpenAI's. */
   errorForm?: ErrorForm;
   method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
-  /** Path pattern. `:name` matches one segment, and a final `*` the rest: `/v1/keys/:id`, `/v1/models/*`. */
+  /**
+   * Path pattern, such as `/v1/keys/:id` or `/v1/models/*`. `:name` matches one segment, and a final `*` matches the
+   * rest.
+   */
   path: string;
   doc: RouteDoc;
 }
 
-/** A route that limits requests without a credential by client address (see policy/address-throttle.ts). */
+/** A route for requests without a credential, which are limited by client address (see policy/address-throttle.ts). */
 interface Throttled {
   throttle: AddressLimit;
 }
 
 export interface PublicRoute extends RouteBase, Throttled {
   access: "public";
-  /** Returns the answer for an address with too many requests. Default: the usual error. */
+  /** Returns the answer if the client's address has sent too many requests. Default: the usual error. */
   refuse?(exchange: Exchange, error: GatewayError): Answer;
   handle(exchange: Exchange): Answer | MaybePromise<Answer>;
 }
 
 export interface ScopedRoute extends RouteBase {
   access: Scope;
-  /** True if the first key of a development server may use the route without the scope, from the same machine. */
+  /** True if a development server's first key may use the route from the same machine, even without the scope. */
   ownMachine?: true | undefined;
-  /** Called if the request is answered with an error, even before the handler, for example for a missing scope. */
+  /**
+   * Called if the request is answered with an error. The error may precede the handler, for example because of a
+   * missing scope.
+   */
   refused?(exchange: Exchange, principal: Principal, error: GatewayError, durationMs: number): void;
   handle(exchange: Exchange, principal: Principal): Answer | MaybePromise<Answer>;
 }
@@ -185,10 +199,10 @@ export interface PersonRoute extends RouteBase {
 
 export type PersonPrincipal = Principal & { person: SignedInPerson };
 
-/** A route of the API. Each route must declare its scope, or that it is public or for people. */
+/** A route of the API. It must declare its scope, or that it is public or for people. */
 export type ApiRoute = PublicRoute | ScopedRoute | PersonRoute;
 
-/** A public HTML page, which finds out itself who is signed in. Not part of the OpenAPI document. */
+/** A public HTML page, which determines by itself whether a person is signed in. Not part of the OpenAPI document. */
 export interface PageRoute extends Throttled {
   method: "GET" | "POST";
   path: string;
@@ -196,7 +210,10 @@ export interface PageRoute extends Throttled {
   handle(exchange: Exchange): Answer | MaybePromise<Answer>;
 }
 
-/** A route for other machines, which authenticate themselves: nodes and replicas. Not part of the OpenAPI document. */
+/**
+ * A route for other machines, such as nodes and replicas. The handler authenticates them. Not part of the OpenAPI
+ * document.
+ */
 export interface MachineRoute {
   method: "GET" | "POST";
   path: string;
@@ -225,7 +242,7 @@ export function requirePerson(principal: Principal): PersonPrincipal {
   throw forbidden("This is for people, not for keys and apps: sign in at a browser, or with `headrace login`.");
 }
 
-/** Returns the display name of the `*` in a wildcard path. */
+/** Returns the display name of the path part that `*` matches. */
 export function restName({ doc }: ApiRoute): string {
   return doc.parameters?.at(-1)?.name ?? "rest";
 }

@@ -19,23 +19,28 @@ export type HttpServerOptions = HttpServerParts & (TcpAddress | UnixAddress);
 
 export interface HttpServerParts {
   routes: readonly Route[];
-  /** Loads more routes. Called at the first request that matches none of `routes`. */
+  /** Loads further routes. Called at the first request that matches none of `routes`. */
   otherRoutes?: () => Promise<readonly Route[]>;
   authenticator: Pick<Authenticator, "authenticate">;
-  /** Finds the caller by a browser session. */
+  /** Finds the caller of a request by the browser session. */
   sessions: Pick<SessionPrincipals, "applies" | "find">;
-  /** The base URL of the API, which ends in `/v1`. Each 401 refers to its metadata (RFC 9728, 5.1). */
+  /**
+   * Returns the base URL of the API, which ends in `/v1`. Each 401 answer refers to the metadata of this URL (RFC 9728,
+   * 5.1).
+   */
   baseUrl(): string;
   openRequests: Pick<OpenRequests, "enter">;
   /** Limits of the HTTP parser. Default: those of the HTTP server. */
   limits?: Partial<Http1Limits>;
   trustedProxies: BlockList;
   locality: Locality;
-  /** Reports whether the caller has the first key of a development server. Undefined for other servers. */
+  /**
+   * Reports whether the caller has the first key of a development server. Undefined if this is no development server.
+   */
   isFirstKey?: (principal: Principal) => boolean;
-  /** The public URL for browsers. Undefined if the server is reached only from this machine. */
+  /** The public URL of the gateway. Undefined if the gateway is reached only from this machine. */
   publicUrl?: string | undefined;
-  /** Limits requests without a credential, by client address. */
+  /** Limits requests without a credential, counted by client address. */
   addressThrottle: Pick<AddressThrottle, "take">;
   /** Reports whether the server is stopping and refuses requests. Default: never. */
   isRefusing?: () => boolean;
@@ -43,14 +48,14 @@ export interface HttpServerParts {
   corsOrigins(): readonly string[];
   log: Log;
   /**
-   * Returns which requests are logged. Default: all. Called for every request, because a reload may change the
-   * setting.
+   * Returns the rules by which requests are logged. Default: all are logged. Called for every request, because a reload
+   * may change the rules.
    */
   requestLog?: () => RequestLogSettings;
   clock: Clock;
-  /** Forwards requests to the primary. Undefined in a process that handles all requests. */
+  /** Forwards requests to the primary process. Undefined in a process that handles all requests. */
   elsewhere?: Elsewhere | undefined;
-  /** Called before an answer is sent, after a change that must first take effect in other processes. */
+  /** Called before an answer is sent, so that a change has taken effect in other processes first. */
   beforeAnswer?: (() => void) | undefined;
   /** The tracer of authenticated requests. */
   tracer?: Tracer | undefined;

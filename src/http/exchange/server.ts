@@ -1,4 +1,5 @@
-// The HTTP API server: finds the route of a request, authenticates, answers errors, and writes one log line.
+// The HTTP API server. It finds the route of a request, authenticates the caller, formats errors, and writes one log
+// line.
 
 import { type ErrorCode, GatewayError } from "../../base/errors.ts";
 import type { HeaderFields, PassableRequest, Reply } from "../../http1/message.ts";
@@ -42,8 +43,8 @@ function serving(table: RouteTable, options: HttpServerOptions): OnRequest {
 }
 
 /**
- * Loads the remaining routes at the first request that matches none so far. A failed load is repeated by the
- * next such request.
+ * Handles requests, and loads the remaining routes at the first request that matches none so far. If loading fails, the
+ * next such request tries again.
  */
 function loadingOthers(
   others: () => Promise<readonly Route[]>,
@@ -74,7 +75,9 @@ function loadingOthers(
   };
 }
 
-/** Forwards requests without a route to the other process, which also answers unknown paths. */
+/**
+ * Handles requests that have a route here. Forwards all others to the other process, which also answers unknown paths.
+ */
 function passing(elsewhere: Elsewhere, table: RouteTable, options: HttpServerOptions): OnRequest {
   return (req, reply) => {
     if (table.find(req.method, pathOf(req.target))) new HttpExchange(req, reply, table, options).serve();
@@ -87,7 +90,7 @@ const codeOfStatus: Readonly<Record<number, ErrorCode>> = {
   503: "service_unavailable",
 };
 
-/** Answers a request that is not valid HTTP with a usual error, and logs it. */
+/** Returns the answer to a request that is not valid HTTP, and logs the request. */
 function malformedAnswer(
   { status, reason, peer }: { status: number; reason: string; peer: string },
   { log, observer }: Pick<HttpServerOptions, "log" | "observer">,

@@ -1,4 +1,4 @@
-// Authenticates people by the cookie of their browser session. Only our own pages may use it.
+// Authenticates people by the cookie of their browser session, which only the gateway's own pages may use.
 import { type BrowserSessions, suspended } from "../../accounts/browser-sessions.ts";
 import { forbidden, type GatewayError, invalidRequest } from "../../base/errors.ts";
 import { invalidApiKey } from "../../base/invalid-api-key.ts";
@@ -15,9 +15,9 @@ import type { Exchange } from "./route.ts";
 export interface SessionPrincipalsOptions {
   sessions: BrowserSessions;
   authenticator: Pick<Authenticator, "member">;
-  /** Reports whether the origin is that of our own pages. */
+  /** Reports whether the origin is that of the gateway's own pages. */
   isOwnOrigin(origin: string, req: IncomingRequest): boolean;
-  /** The default environment of a request. */
+  /** The environment of a request that names none. */
   environment: Environment;
 }
 
@@ -30,15 +30,17 @@ export class SessionPrincipals {
     this.#options = options;
   }
 
-  /** Reports whether to authenticate by cookie: the request has a session cookie and no other credential. */
+  /**
+   * Reports whether to authenticate by cookie. This is so if the request has a session cookie and no other credential.
+   */
   applies({ headers }: IncomingRequest): boolean {
     if (authorizationOf({ headers }) !== null || hasApiKey(headers)) return false;
     return this.#options.sessions.hasCookie(headers.get("cookie"));
   }
 
   /**
-   * Returns the caller. Rejects with `invalid_api_key` if the session has ended, and with `permission_denied`
-   * for a page of another site. The headers `Headrace-Account` and `Headrace-Environment` choose the account and
+   * Returns the caller. Rejects with `invalid_api_key` if the session has ended, and with `permission_denied` if a page
+   * of another site sent the request. The headers `Headrace-Account` and `Headrace-Environment` choose the account and
    * environment.
    */
   async find(exchange: Exchange): Promise<Principal> {
@@ -52,7 +54,8 @@ export class SessionPrincipals {
     if (signedIn.person.suspendedAt !== null) throw suspended();
     const membership = membershipOf(signedIn, req.headers.get("headrace-account"));
     const environment = this.#environmentOf(req);
-    // Browsers send cookies automatically, so a session in development is not valid for other names of this machine.
+    // Browsers send cookies automatically, also to other host names of this machine. So a session of a development
+    // server only works from this machine.
     const whyNotLocal = () => (exchange.isLocal() ? undefined : "a session in development is for this machine alone");
     return authenticator.member(
       membershipCredentialId(membership.id, environment),
@@ -62,12 +65,16 @@ export class SessionPrincipals {
     );
   }
 
-  /** Throws if the request comes from another site. A change needs our own origin and the CSRF token. */
+  /**
+   * Throws if a page of another site sent the request. A request that changes something also needs the gateway's own
+   * origin and the CSRF token.
+   */
   #requireOwnPage(req: IncomingRequest, signedIn: SignedIn): void {
     const { headers, method } = req;
     const site = headers.get("sec-fetch-site");
     if (site !== null && site !== "same-origin" && site !== "none") throw foreign("sec_fetch_site");
-    // Over plain http to another machine, browsers omit `Sec-Fetch-Site`, but send the origin, except for navigations.
+    // Over plain http to another machine, browsers omit `Sec-Fetch-Site`. They still send the origin, except when
+    // navigating.
     const origin = headers.get("origin");
     if (origin !== null && !this.#options.isOwnOrigin(origin, req)) throw foreign("origin");
     if (safeMethods.has(method)) return;
@@ -78,8 +85,8 @@ export class SessionPrincipals {
   #environmentOf({ headers }: IncomingRequest): Environment {
     const wanted = headers.get("headrace-environment");
     if (wanted === null) return this.#options.environment;
-    // Only a development server has the environment `dev`. A wrong one is an invalid request, because the
-    // session itself is valid.
+    // Only a development server has the environment `dev`. A wrong name is an invalid request and no authentication
+    // error, because the session is valid.
     const here = environments.filter((name) => name !== "dev" || this.#options.environment === "dev");
     const environment = here.find((name) => name === wanted);
     if (environment) return environment;

@@ -4,13 +4,13 @@ import type { IncomingRequest } from "../../http1/message.ts";
 import { isAskedAsAnthropic } from "./anthropic-errors.ts";
 import { pathOf, type RouteTable } from "./route-table.ts";
 
-/** The most extra path segments, from a wrong base URL, that are left out to find the right path. */
+/** Maximum path segments that are removed from the start to find the right path. They come from a wrong base URL. */
 const maxSegmentsTooMany = 8;
 const maxShown = 100;
 
 /**
- * Returns the error for an unknown path. A nearly right path is not served, because a proxy in front may have
- * checked the path as it was sent. `baseUrl` is the base URL of the API.
+ * Returns the error for an unknown path. A similar path is only suggested and not served, because a proxy in front of
+ * the gateway may have checked the path as it was sent. `baseUrl` is the base URL of the API.
  */
 export function unrouted(
   req: Pick<IncomingRequest, "method" | "target" | "headers">,
@@ -39,13 +39,13 @@ export function unrouted(
   return new GatewayError("not_found", `There is no endpoint ${shown}.${hint} GET /docs/api lists the endpoints.`);
 }
 
-/** Returns a hint for clients that add `/v1` themselves, such as Spring AI. */
+/** Returns a hint with a base URL without `/v1`, for clients that add `/v1` themselves, such as Spring AI. */
 function orWithout(path: string, base: string): string {
   if (!path.startsWith("/v1/v1/") || !base.endsWith("/v1")) return "";
   return ` If your client adds /v1 itself, its base URL is ${base.slice(0, -"/v1".length)}.`;
 }
 
-/** Paths of other vendors' APIs. For these the nearest path would be misleading. */
+/** Paths of other vendors' APIs. The most similar path here would be a misleading suggestion. */
 const otherApis: readonly { pattern: RegExp; hint(baseUrl: string): string }[] = [
   {
     pattern: /\/fim\/completions\/?$/,
@@ -59,8 +59,8 @@ const otherApis: readonly { pattern: RegExp; hint(baseUrl: string): string }[] =
 ];
 
 /**
- * Returns the error for a realtime path that would let the client connect to the model server directly, without
- * limits.
+ * Returns the error for a realtime path that is not supported: with its answer, the client would connect directly to
+ * the model server, past every limit.
  */
 function pastGateway(path: string): GatewayError {
   return new GatewayError(
@@ -70,8 +70,8 @@ function pastGateway(path: string): GatewayError {
 }
 
 /**
- * Returns the endpoint that was probably meant: without extra slashes, with `/v1` added, or without an extra
- * prefix such as `/api`. Undefined if there is none.
+ * Returns the path that the client probably meant: without extra slashes, with `/v1` added, or without an extra prefix
+ * such as `/api`. Returns undefined if there is no such route.
  */
 function meantPath(path: string, table: RouteTable): string | undefined {
   const segments = path.split("/", maxShown).filter((segment) => segment !== "");

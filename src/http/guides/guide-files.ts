@@ -23,10 +23,7 @@ export interface GuideManifest {
   files: Readonly<Record<string, GuideFile>>;
 }
 
-/**
- * Maximum size of the cache in bytes. One version of the guides takes 10 MB. Files beyond the limit are read
- * from disk each time.
- */
+/** Maximum bytes of cached files. One version of the guides takes 10 MB. Further files are read from disk each time. */
 const maxCachedBytes = 16_000_000;
 
 /** The cache of one build. */
@@ -53,11 +50,13 @@ export class GuideFiles {
     return manifest;
   }
 
-  /** Reads a file in the coding that the client prefers. Undefined if a new build has just replaced it. */
+  /**
+   * Reads a file in the coding that the client prefers. Returns undefined if a new build has just replaced the file.
+   */
   async read({ file, compressed }: GuideFile, acceptEncoding: string | null) {
     const encoding = compressed ? codingFor(acceptEncoding, builtCodings) : undefined;
     const name = builtName(file, encoding);
-    // Remembers the cache before the read, because a new build may replace it meanwhile.
+    // The cache is remembered before the file is read, because a new build may replace the cache meanwhile.
     const cache = this.#cache;
     const bytes = cache.files.get(name) ?? (await readFile(join(this.#directory, name)).catch(() => undefined));
     if (!bytes) return undefined;

@@ -36,7 +36,8 @@ async function answer({ req, params }: Exchange, files: GuideFiles): Promise<Pla
   }
   const address = params["*"] ?? "";
   const found = fileAt(manifest, address);
-  // A folder's path ends with a slash and a page's does not, so the other form is tried.
+  // The path of a folder ends with a slash, and that of a page does not. If the path does not exist, the other form is
+  // tried.
   const other = address.endsWith("/") ? address.slice(0, -1) : `${address}/`;
   if (!found && fileAt(manifest, other)) return redirectTo(`/docs/${other}`);
   const version = versionOf(manifest, address);
@@ -67,7 +68,9 @@ function versionOf({ scripts }: GuideManifest, address: string): string {
   return of.sort((a, b) => b.length - a.length)[0] ?? "";
 }
 
-/** Returns security headers that allow only our own scripts and styles, and the inline scripts of the build. */
+/**
+ * Returns security headers that allow only the gateway's own scripts and styles, and the inline scripts of the build.
+ */
 function pageHeaders(scripts: readonly string[]): Record<string, string> {
   const sources = ["'self'", ...scripts].join(" ");
   return {

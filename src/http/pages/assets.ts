@@ -35,7 +35,7 @@ export function assetRoutes(): PageRoute[] {
     if (kept) return kept;
     const asset = source.read().then((bytes) => ({ type: source.type, etag: etagOf(bytes), bytes }));
     read.set(name, asset);
-    // If the file could not be read, the next request tries again.
+    // If reading the file failed, it is read again by the next request.
     asset.catch(() => read.delete(name));
     return asset;
   };
@@ -47,7 +47,7 @@ export function assetRoutes(): PageRoute[] {
       throttle: "file",
       async handle({ req, params }) {
         const { type, etag, bytes } = await find(params["name"] ?? "");
-        // Browsers revalidate the file each time, so that a page never gets files of an earlier version.
+        // With `no-cache`, browsers check the file each time, so that a page never uses files of an earlier version.
         const headers = { etag, "cache-control": "no-cache" };
         if (isKnown(req.headers.get("if-none-match"), etag)) return { status: 304, headers, body: "" };
         return { status: 200, headers: { ...headers, "content-type": type }, body: bytes };
@@ -70,7 +70,7 @@ function ownFile(name: string): Promise<Uint8Array> {
   return readFile(pageAsset(name));
 }
 
-/** The functions of the WebAuthn library that our scripts import. */
+/** Functions of the WebAuthn library that the gateway's scripts import. */
 const webauthnNames = [
   "WebAuthnAbortService",
   "WebAuthnError",

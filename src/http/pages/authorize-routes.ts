@@ -1,5 +1,5 @@
-// GET and POST /oauth/authorize: a person decides whether an app may act for them, and returns to the app (RFC
-// 6749, 4.1).
+// GET and POST /oauth/authorize: a person decides whether an app may act on the person's behalf, and returns to the app
+// (RFC 6749, 4.1).
 
 import { Attempts } from "../../accounts/attempts.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -43,7 +43,7 @@ export interface AuthorizeDeps extends PageDeps {
   limits: Pick<LimitStore, "admit">;
   /** Returns the public URL of the server, without `/v1`. */
   issuer(): string;
-  /** The 32-byte keys for form tickets. The CSRF keys may be used. */
+  /** The 32-byte keys that sign form tickets. These may be the same keys as for CSRF tokens. */
   formKey: Keys;
   clock: Clock;
 }
@@ -53,7 +53,7 @@ interface Parts extends AuthorizeDeps {
 }
 
 const path = "/oauth/authorize";
-/** Maximum authorization codes per person and minute. Each code is a database row. */
+/** Maximum authorization codes per person and minute, because each code is a row in the database. */
 const codesPerMinute = 60;
 
 export function authorizeRoutes(deps: AuthorizeDeps): PageRoute[] {
@@ -64,7 +64,7 @@ export function authorizeRoutes(deps: AuthorizeDeps): PageRoute[] {
 async function asked(exchange: Exchange, deps: Parts): Promise<PlainAnswer> {
   const query = queryOf(exchange.req.target);
   const signedIn = await signedInAt(exchange, deps);
-  // A client's metadata document is fetched only for a signed-in person.
+  // The metadata document of a client is fetched only if a person is signed in.
   if (!signedIn && isDocumentUrl(new Parameters(query).get("client_id") ?? "")) {
     return redirectTo(signInPath(`${path}?${query}`));
   }
@@ -151,7 +151,7 @@ async function ask(parts: Omit<ConsentPageParts, "ticket" | "toolChoice">, deps:
   return pageAnswer({ ...page, opener: "kept" });
 }
 
-/** Returns the preselected tools: those of an earlier authorization for the current account. */
+/** Returns the choice of tools. The tools of an earlier authorization for the current account are preselected. */
 async function choiceOf(
   { request, signedIn, memberships }: Pick<ConsentPageParts, "request" | "signedIn" | "memberships">,
   deps: AuthorizeDeps,
@@ -176,7 +176,9 @@ function toApp(client: ClientRequest, answer: { code: string } | Fault, { issuer
   return redirectTo(answerLocation(client, answer, issuer()));
 }
 
-/** Returns everything that the page shows about the request. If the app changes, the form's ticket becomes invalid. */
+/**
+ * Returns the facts about the request that the page shows. If one of them changes, the form's ticket becomes invalid.
+ */
 function subjectOf({ app, redirectUri, scopes }: ValidRequest, query: string, signedIn: SignedIn): TicketSubject {
   const { id, name, publisher, environment } = app;
   return { purpose: "consent", signedIn, about: [query, id, name, publisher, environment, redirectUri, ...scopes] };
@@ -202,7 +204,7 @@ function refused(message: string, detail: string): GatewayError {
   });
 }
 
-/** Returns the query exactly as sent, because it contains parameters of the app. */
+/** Returns the query exactly as the app sent it, because it contains parameters of the app. */
 function queryOf(target: string): string {
   const [sent = ""] = target.split("#", 1);
   const start = sent.indexOf("?");

@@ -1,4 +1,5 @@
-// The device page: a person enters the code of a device and decides whether it may act for them (RFC 8628, 3.3).
+// The device page: a person enters the code of a device and decides whether the device may act on the person's behalf
+// (RFC 8628, 3.3).
 
 import { Attempts } from "../../accounts/attempts.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -40,9 +41,9 @@ export interface DeviceDeps extends PageDeps {
   keys: Pick<KeyStore, "findChainById">;
   mcpServers: Pick<McpServers, "all">;
   limits: LimitStore;
-  /** The environment of the command line tool's logins. */
+  /** The environment in which the command line tool signs in. */
   environment: Environment;
-  /** The 32-byte keys for form tickets. The CSRF keys may be used. */
+  /** The 32-byte keys that sign form tickets. These may be the same keys as for CSRF tokens. */
   formKey: Keys;
   clock: Clock;
 }
@@ -54,7 +55,7 @@ interface PendingDevice {
 
 const path = "/device";
 /**
- * Maximum wrong codes (RFC 8628, 5.1). They are counted by person and by network, because a new session or
+ * Maximum wrong codes (RFC 8628, 5.1). They are counted for the person and for the network, because a new session or
  * address is easy to get.
  */
 const maxWrongCodes = 10;
@@ -110,7 +111,8 @@ class DevicePages {
     const signedIn = await signedInAt(exchange, this.#deps);
     const fields = await readForm(exchange, this.#deps, signedIn);
     if (!signedIn) return redirectTo(signInPath(path));
-    // A form without a ticket counts as an attempt too. Otherwise it could be used to guess codes.
+    // A form with a wrong or missing ticket counts as an attempt too, because forms could otherwise be used to guess
+    // codes.
     const device = await this.#tried(signedIn, exchange, async () => {
       const found = await this.#find(fields.get("user_code") ?? "");
       if (found && hasTicket(this.#deps.formKey, subjectOf(found, signedIn), fields.get("ticket"))) return found;
@@ -141,7 +143,10 @@ class DevicePages {
     return this.#attempts.run(rules, `At most ${maxWrongCodes} wrong codes in ${windowSeconds / 60} minutes.`, find);
   }
 
-  /** Returns the pending device, or undefined. Also undefined if its app may no longer request these scopes. */
+  /**
+   * Returns the pending device with this code, or undefined if there is none. Also returns undefined if the app of the
+   * device may no longer request these scopes.
+   */
   async #find(entered: string): Promise<PendingDevice | undefined> {
     const { oauth, apps, environment, clock } = this.#deps;
     const userCode = normalizedUserCode(entered);
@@ -211,15 +216,17 @@ class DevicePages {
 }
 
 /**
- * Reports whether the app may get the scopes. A third-party app never gets more than any app may have, whatever the
- * device's row says.
+ * Reports whether the app may get the scopes. A third-party app never gets scopes that only the command line tool may
+ * have, whatever the database row of the device says.
  */
 function grantable(app: PublishedApp, scopes: readonly Scope[]): boolean {
   const most: readonly Scope[] = app.id === commandLineAppId ? app.scopes : appScopes;
   return scopes.length > 0 && scopes.every((scope) => app.scopes.includes(scope) && most.includes(scope));
 }
 
-/** Returns everything that the page shows about the device. If anything changes, the form's ticket becomes invalid. */
+/**
+ * Returns the facts about the device that the page shows. If one of them changes, the form's ticket becomes invalid.
+ */
 function subjectOf({ code, app }: PendingDevice, signedIn: SignedIn): TicketSubject {
   const { id, name, publisher } = app;
   return { purpose: "device", signedIn, about: [code.digest, code.userCode, id, name, publisher, ...code.scopes] };
@@ -231,7 +238,7 @@ function unknownCode(): GatewayError {
   );
 }
 
-/** Returns the error if the code has expired or was used, or the shown facts have changed. */
+/** Returns the error if the code has expired or was used, or if the facts that the page showed have changed. */
 function goneMeanwhile(): GatewayError {
   return invalidRequest("This code has expired or was already used. Start again on the device to get a new code.", {
     detail: "user_code_gone",

@@ -14,7 +14,7 @@ const titles: Readonly<Record<number, string>> = {
   503: "Not available at the moment",
 };
 
-/** Returns a line with the request id, which also is in the server's log. */
+/** Returns a line with the request id, which the server's log contains too. */
 export function referenceLine(requestId: string): Html {
   return html`<p class="quiet">If you ask for help, give this reference: <code>${requestId}</code></p>`;
 }

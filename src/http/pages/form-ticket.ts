@@ -1,4 +1,5 @@
-// Signs a hidden form field (ticket) that ties the form to the session, its purpose and the facts that were shown.
+// Signs a hidden form field, the ticket. It ties the form to the session, to its purpose, and to the facts that the
+// page showed.
 import { createHmac } from "node:crypto";
 import { forbidden } from "../../base/errors.ts";
 import { currentKey, type Keys, keyRing } from "../../domain/key-ring.ts";
@@ -8,11 +9,14 @@ import { sameSecret } from "../../policy/credentials/opaque-token.ts";
 export interface TicketSubject {
   purpose: "consent" | "device";
   signedIn: Pick<SignedIn, "session">;
-  /** The facts on which the person decides. */
+  /** The facts that the page showed, on which the person decides. */
   about: readonly string[];
 }
 
-/** Returns the ticket. `keys` are 32 bytes each. Other uses of the keys sign different prefixes. */
+/**
+ * Returns the ticket. `keys` have 32 bytes each. They may also sign other data, because the prefixes of the signed
+ * texts differ.
+ */
 export function formTicket(keys: Keys, subject: TicketSubject): string {
   return ticketUnder(currentKey(keys), subject);
 }

@@ -27,7 +27,7 @@ export interface Field {
   maxLength?: number;
   autofocus?: boolean;
   fault?: FormFault | undefined;
-  /** Prefix of the field's id, for a page with several forms. */
+  /** Prefix of the field's id, needed if a page has several forms. */
   idPrefix?: string;
 }
 
@@ -39,8 +39,8 @@ const shownInForms: ReadonlySet<ErrorCode> = new Set([
 ]);
 
 /**
- * Returns an error that the person can correct, and logs it. Rethrows any other error. The message begins with
- * the field: `email: must be …`.
+ * Returns the error for the form if the person can correct it, and logs it. The message of such an error begins with
+ * the field: `email: must be …`. Rethrows any other error.
  */
 export function faultOf(error: unknown, fields: readonly string[], exchange: Exchange): FormFault {
   if (!(error instanceof GatewayError) || !shownInForms.has(error.code)) throw error;
@@ -65,7 +65,7 @@ export function field(given: Field): Html {
   const id = idPrefix + name;
   const fault = given.fault?.field === name ? given.fault : undefined;
   const described = [hint !== undefined && `${id}-hint`, fault && `${id}-error`].filter(Boolean).join(" ");
-  // A field with an error is focused, so `autofocus` does not count then.
+  // If the form has an error, the field with the error is focused instead of the field with `autofocus`.
   const isFocused = fault !== undefined || (given.autofocus === true && given.fault === undefined);
   return html`<div class="field">
 <label for="${id}">${label}</label>
@@ -105,7 +105,7 @@ export function newPasswordField(fault: FormFault | undefined, given: Partial<Fi
     label: "Password",
     type: "password",
     autocomplete: "new-password",
-    // The error repeats the hint, so the hint is omitted.
+    // The error contains the same text as the hint, so the hint is omitted.
     ...(fault?.field === "password" ? {} : { hint }),
     minLength: minPasswordLength,
     maxLength: maxPasswordLength,
@@ -115,8 +115,8 @@ export function newPasswordField(fault: FormFault | undefined, given: Partial<Fi
 }
 
 /**
- * Renders a hidden text field with the email address. Password managers store the password for it, but ignore
- * inputs of type `hidden`.
+ * Renders a hidden text field with the email address. Password managers store the password under this address, but
+ * ignore inputs of type `hidden`.
  */
 export function usernameOf(email: string): Html {
   return html`<input type="email" name="email" value="${email}" autocomplete="username" readonly hidden>`;
@@ -126,7 +126,7 @@ export function hidden(name: string, value: string): Html {
   return html`<input type="hidden" name="${name}" value="${value}">`;
 }
 
-/** Renders the CSRF field. Undefined if nobody is signed in. */
+/** Renders the field with the CSRF token. Returns undefined if nobody is signed in. */
 export function csrfField(signedIn: SignedIn | undefined): Html | undefined {
   return signedIn && hidden("csrf", signedIn.csrfToken);
 }

@@ -8,10 +8,10 @@ export class Html {
   }
 }
 
-/** A value of a template. `false`, null and undefined render nothing, for `condition && html…`. */
+/** A value in a template. `false`, null and undefined render nothing, so that `condition && html…` works. */
 export type HtmlValue = Html | string | number | false | null | undefined | readonly HtmlValue[];
 
-/** Renders a template. Use values only in text and in quoted attributes. */
+/** Renders a template. Values are only safe in text and in quoted attributes. */
 export function html(strings: TemplateStringsArray, ...values: readonly HtmlValue[]): Html {
   let text = strings[0] ?? "";
   for (const [i, value] of values.entries()) text += rendered(value) + (strings[i + 1] ?? "");

@@ -1,5 +1,5 @@
-// The pages of an invitation: for a new person, for a person with a sign-in here, and for another person than
-// the invited one.
+// The pages of an invitation link. They differ for a new person, for a person who has a sign-in here, and for a person
+// other than the invited one.
 import type { OneTimeLinks } from "../../accounts/links.ts";
 import type { AccountStore } from "../../domain/account.ts";
 import { normalizedEmail, type OneTimeLink, type PersonStore } from "../../domain/people/person.ts";
@@ -22,7 +22,10 @@ export interface InvitationPageDeps extends OpenFormDeps {
 
 const path = "/invitations/:token";
 
-/** The visitor of the link: a new person, a known one who must sign in, the invited person, or somebody else. */
+/**
+ * The visitor of the link: a new person, a known person who must sign in, the invited person, or another signed-in
+ * person.
+ */
 type Guest = { is: "new" } | { is: "known" } | { is: "invited" | "somebody else"; signedIn: SignedIn };
 
 interface InvitationView {

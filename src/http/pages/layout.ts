@@ -11,8 +11,8 @@ export interface Page {
   /** True for a wide page with several sections. */
   wide?: boolean;
   /**
-   * A path on this server that the page opens at once. Unlike a redirect, it is not restricted by the CSP
-   * `form-action` of an earlier page.
+   * A path on this server that the page opens immediately. Unlike a redirect, this is not restricted by the CSP
+   * `form-action` of the page before.
    */
   continueTo?: string;
   /** The referrer policy. Default: `no-referrer`. */
@@ -20,11 +20,11 @@ export interface Page {
   /** Names of the scripts in /assets that the page loads, e.g. `passkeys.js`. */
   scripts?: readonly string[];
   /**
-   * `kept` if an app may have opened the page in a window and needs access to it. Otherwise the opener gets no
+   * `kept` if an app may have opened the page in a window and needs access to that window. Otherwise the app gets no
    * access.
    */
   opener?: "kept";
-  /** The targets that the page's forms may have besides this server, as sources of the CSP `form-action`. */
+  /** Allowed targets of the page's forms besides this server, as sources of the CSP `form-action`. */
   formTargets?: readonly string[];
 }
 

@@ -1,12 +1,12 @@
-// Checks that a redirect target is a path on this server, so that our links cannot lead to another site.
+// Checks that a redirect target is a path on this server, so that a link of the gateway cannot lead to another site.
 
 /** The path of the dashboard, the default target. */
 export const home = "/";
 
 const longest = 4_096;
 /**
- * Excludes the backslash, spaces, control characters and everything else that a header cannot contain. Browsers
- * drop some of them.
+ * Matches characters that are safe in a path. Excludes the backslash, spaces, control characters and everything else
+ * that a header cannot contain, because browsers drop some of them.
  */
 const safe = /^[!-[\]-~]+$/;
 

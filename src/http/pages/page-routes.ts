@@ -1,4 +1,4 @@
-// All HTML pages for signing in, joining, and managing oneself.
+// All HTML pages for signing in, for joining, and for a person's own settings.
 import type { PageRoute } from "../exchange/route.ts";
 import { assetRoutes } from "./assets.ts";
 import { type InvitationPageDeps, invitationRoutes } from "./invitation-pages.ts";

@@ -15,9 +15,12 @@ export interface PageDeps {
   isOwnOrigin(origin: string, req: IncomingRequest): boolean;
 }
 
-/** The dependencies of pages whose forms are submitted without a session. */
+/** Dependencies of pages with forms that can be submitted without a session. */
 export interface OpenFormDeps extends PageDeps {
-  /** Returns the referrer policy of form pages. Over plain http, browsers omit a form's origin under `no-referrer`. */
+  /**
+   * Returns the referrer policy of pages with forms. Over plain http, browsers send no origin with a form under
+   * `no-referrer`.
+   */
   formReferrerPolicy(): "same-origin" | undefined;
 }
 
@@ -32,8 +35,8 @@ export function formAt(path: string, handle: PageRoute["handle"]): PageRoute {
 }
 
 /**
- * Returns the answer for a page. It is not cached, and only our own files may run in it. browser-headers.ts has
- * the common headers.
+ * Returns the answer for a page. Pages are not cached, and only the gateway's own scripts may run in them.
+ * browser-headers.ts adds the common headers.
  */
 export function pageAnswer(page: Page): PlainAnswer {
   const targets = ["'self'", ...(page.formTargets ?? [])].join(" ");
@@ -50,7 +53,7 @@ export function pageAnswer(page: Page): PlainAnswer {
   };
 }
 
-/** Returns a page whose form can be submitted without a session. `fault` makes it an error answer. */
+/** Returns a page whose form can be submitted without a session. If `fault` is set, the answer has its error status. */
 export function openFormPage(
   page: Page,
   fault: { status: number } | undefined,
@@ -69,8 +72,8 @@ export function redirectTo(location: string): PlainAnswer {
 }
 
 /**
- * Returns a page that continues at `next` after a sign-in. A redirect would be restricted by the CSP
- * `form-action` of the page whose form was submitted, but `next` may lead to an app.
+ * Returns a page that opens `next` after a sign-in. A redirect would be restricted by the CSP `form-action` of the page
+ * with the sign-in form, but `next` may lead to an app.
  */
 export function goOn(next: string): PlainAnswer {
   if (!next.startsWith("/oauth/")) return redirectTo(next);
@@ -79,8 +82,8 @@ export function goOn(next: string): PlainAnswer {
 }
 
 /**
- * Returns the signed-in person, or undefined. A suspended person counts as signed out: the sign-in page then tells them.
- * A renewed cookie is added to the answer.
+ * Returns the signed-in person, or undefined. A suspended person counts as signed out, and learns the reason on the
+ * sign-in page. A renewed cookie is added to the answer.
  */
 export async function signedInAt(
   exchange: Exchange,
@@ -95,7 +98,7 @@ const maxFormLength = 65_536;
 const formType = /^application\/x-www-form-urlencoded\s*(?:;|$)/i;
 
 /**
- * Reads a form that one of our pages sent. Throws a GatewayError if another site sent it, if a field is
+ * Reads a form that one of the gateway's pages sent. Throws a GatewayError if another site sent it, if a field is
  * repeated, or if a signed-in person's CSRF token is wrong.
  */
 export async function readForm(
@@ -109,17 +112,18 @@ export async function readForm(
   if (from === "elsewhere") throw stale("form_origin");
   const fields = await readFields(req);
   if (signedIn && !sessions.csrfMatches(signedIn, fields.get("csrf") ?? "")) throw stale("form_csrf");
-  // The person may have signed out while the body was read. Such a form must have no effect.
+  // If the person has signed out while the body was read, the form must have no effect.
   if (signedIn && (await signedInAt(exchange, deps))?.session.id !== signedIn.session.id) throw stale("form_session");
-  // If the origin is unknown, the form needs a CSRF token, which only our own page knows.
+  // If the origin is unknown, only a form with a valid CSRF token is accepted, because only the gateway's own page
+  // knows the token.
   if (from === "untold" && !signedIn) throw stale("form_origin_untold");
   return fields;
 }
 
 /**
- * Returns where a form comes from. Under `no-referrer` browsers send `Origin: null` (Fetch, 3.2), but also
- * `Sec-Fetch-Site`, which a page cannot set. Over plain http to another machine that header is missing, so the
- * result is `untold`.
+ * Returns whether a form comes from the gateway's own page. Under `no-referrer`, browsers send `Origin: null` (Fetch,
+ * 3.2) with `Sec-Fetch-Site`, which a page cannot set. Over plain http to another machine, `Sec-Fetch-Site` is missing
+ * too, so the result is `untold`.
  */
 function whereFrom(req: IncomingRequest, isOwnOrigin: PageDeps["isOwnOrigin"]): "here" | "elsewhere" | "untold" {
   const origin = req.headers.get("origin");
@@ -129,14 +133,17 @@ function whereFrom(req: IncomingRequest, isOwnOrigin: PageDeps["isOwnOrigin"]): 
   return site === null ? "untold" : "here";
 }
 
-/** Returns the fields of a form from any site. Throws a GatewayError if a field is repeated or the form is invalid. */
+/**
+ * Returns the fields of a form, which may come from any site. Throws a GatewayError if a field is repeated or the form
+ * is invalid.
+ */
 export async function readFields(req: IncomingRequest): Promise<Map<string, string>> {
   return fieldsOf(await readPairs(req), () => true);
 }
 
 /**
- * Returns the fields of a form. Throws `invalid_request` if a name accepted by `once` is repeated. For other
- * names the last value counts.
+ * Returns the fields of a form. Throws `invalid_request` if a repeated name is one for which `once` returns true. For
+ * other names, the last value counts.
  */
 export function fieldsOf(pairs: URLSearchParams, once: (name: string) => boolean): Map<string, string> {
   const fields = new Map<string, string>();

@@ -1,11 +1,11 @@
-// Renders passkeys on pages: the sign-in button and the list. A script in assets adds the behaviour.
+// Renders the passkey button of the sign-in page, and the list of passkeys. A script in assets adds the behaviour.
 import type { Passkey } from "../../domain/people/person.ts";
 import { hidden } from "./form.ts";
 import { type Html, html } from "./html.ts";
 import { onDay } from "./words.ts";
 
 /**
- * Renders the passkey button, which continues at `next`. The page must load `passkeys.js`, which shows the
+ * Renders the button to sign in with a passkey and then open `next`. The page must load `passkeys.js`, which shows the
  * button if the browser supports passkeys.
  */
 export function passkeySignIn(next: string): Html {

@@ -40,7 +40,7 @@ export function settingsRoutes(deps: SettingsPageDeps): PageRoute[] {
   const change = (what: string, make: (change: Change) => Promise<PlainAnswer>) =>
     formAt(`${path}/${what}`, async (exchange) => {
       const signedIn = await signedInAt(exchange, deps);
-      // The session has ended, so the form is dropped and the person signs in again.
+      // If the session has ended, the form is dropped, and the person must sign in again.
       if (!signedIn) return redirectTo(signInPath(path));
       return make({ exchange, deps, signedIn, fields: await readForm(exchange, deps, signedIn) });
     });
@@ -134,7 +134,7 @@ async function endSession({ exchange, deps, signedIn, fields }: Change): Promise
     return redirectTo("/sign-in");
   }
   const detail = { reason: "ended_by_person" };
-  // If the session has already ended, nothing needs to be done.
+  // If that session has already ended, nothing happens.
   await deps.sessionStore.end(id, person.id, ended(exchange, deps, signedIn, { targetId: id, detail }));
   return done("session");
 }

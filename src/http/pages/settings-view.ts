@@ -28,9 +28,9 @@ export interface SettingsView {
   passkeys: readonly Passkey[];
   apps: readonly AllowedApp[];
   nowSeconds: number;
-  /** The action that was just completed, from `?done=`. */
+  /** The action that has just been completed, from `?done=`. */
   done?: string | undefined;
-  /** The form that was refused, and its error. `name` is the entered text. */
+  /** The form that was refused, and its error. `name` is the text that the person entered. */
   refused?: { form: "name" | "password"; fault: FormFault; name?: string } | undefined;
 }
 

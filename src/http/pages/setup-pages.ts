@@ -1,4 +1,4 @@
-// The page of the setup link. Its visitor becomes the operator of the installation.
+// The page of the setup link, whose visitor becomes the operator of the installation.
 import type { OneTimeLinks } from "../../accounts/links.ts";
 import { browserOrigin } from "../exchange/browser.ts";
 import type { PageRoute, PlainAnswer } from "../exchange/route.ts";

@@ -29,7 +29,7 @@ export interface SignInPageDeps extends OpenFormDeps {
   isNew(): Promise<boolean>;
 }
 
-/** The page in a tab whose sign-in continues in another tab. */
+/** Path of the page that a tab shows if the sign-in continues in another tab. */
 const signedInPath = "/signed-in";
 
 export function signInRoutes(deps: SignInPageDeps): PageRoute[] {
@@ -49,7 +49,7 @@ export function signInRoutes(deps: SignInPageDeps): PageRoute[] {
 }
 
 async function signIn(exchange: Exchange, deps: SignInPageDeps): Promise<PlainAnswer> {
-  // The form is accepted whatever the session, because the person may have signed in in another window meanwhile.
+  // The form is accepted even if a session exists, because the person may have signed in in another window meanwhile.
   const fields = await readForm(exchange, deps, undefined);
   const next = localPath(fields.get("next")) ?? home;
   const email = fields.get("email") ?? "";
@@ -99,7 +99,10 @@ function signedInPage(signedIn: SignedIn): PlainAnswer {
   return pageAnswer({ title: "Signed in", body, signedIn });
 }
 
-/** Renders a sign-out form, for pages that concern another person than the signed-in one. Continues at `next`. */
+/**
+ * Renders a sign-out form, for pages that are meant for a person other than the signed-in one. After signing out, the
+ * browser opens `next`.
+ */
 export function signOutForm(signedIn: SignedIn, next: string): Html {
   return html`<form method="post" action="/sign-out">${csrfField(signedIn)}${hidden("next", next)}
 <button class="second">Sign out</button></form>`;

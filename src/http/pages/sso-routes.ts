@@ -1,4 +1,4 @@
-// Single sign-on: redirects to the identity provider and handles the return.
+// Single sign-on: redirects to the identity provider, and handles the person's return.
 import { Attempts } from "../../accounts/attempts.ts";
 import { cookieIn, hostCookieName, setCookie } from "../../accounts/cookies.ts";
 import { type SingleSignOn, ssoLifeSeconds } from "../../accounts/single-sign-on.ts";
@@ -22,7 +22,7 @@ export interface SsoRouteDeps {
   singleSignOn: SingleSignOn | undefined;
   limits: Pick<LimitStore, "admit">;
   clock: Clock;
-  /** Returns the origin at which the browser sees our pages, or undefined if unknown. */
+  /** Returns the origin at which the browser sees the gateway's pages, or undefined if unknown. */
   pageOrigin(req: IncomingRequest): string | undefined;
   /** Called after logins may have ended, to clear caches of them. */
   changed(ids?: readonly string[]): void;

@@ -22,7 +22,7 @@ const resource = z
 const authentication =
   "A confidential app authenticates by HTTP Basic with its form-encoded `client_id` and secret, or by `client_id` and `client_secret` in the body. A public app sends only its `client_id`.";
 
-/** The errors of the OAuth endpoints. All routes share `internal_error`, so it is not listed. */
+/** The errors of the OAuth endpoints. `internal_error` is not listed, because all routes have it. */
 const refusals: NonNullable<RouteDoc["otherResponses"]> = {
   400: { name: "OAuthRequestRefused", description: "The request is refused.", json: oauthError },
   401: {

@@ -27,7 +27,7 @@ export interface OpenApiDocument {
   components: Components & { securitySchemes: Record<string, Json> };
 }
 
-/** Named parts of the document, which are referred to by `$ref`. */
+/** Named components of the document, which `$ref` refers to. */
 interface Components {
   schemas: Record<string, Json>;
   responses: Record<string, Json>;
@@ -87,7 +87,7 @@ function ownStatus(code: ErrorCode): number {
 
 interface ErrorNames {
   schema: Json;
-  /** Prefix for the names of error responses. */
+  /** Prefix for the names of error responses in the components. */
   prefix: string;
   statusOf(code: ErrorCode): number;
 }
@@ -110,7 +110,7 @@ export function openApiDocument(all: readonly Route[], version: string): OpenApi
     paths[path] ??= {};
     paths[path][route.method.toLowerCase()] = operation(route, components);
   }
-  // A file in a form is described as binary, because its schema cannot express that.
+  // The schema of a form cannot express a binary file, so the file is described here.
   components.schemas["FormFile"] = { type: "string", format: "binary", description: "A file, sent with a filename." };
   return {
     openapi: "3.1.0",
@@ -141,7 +141,7 @@ export function openApiDocument(all: readonly Route[], version: string): OpenApi
   };
 }
 
-/** Resolves a `$ref` within the document. Returns any other value unchanged. */
+/** Resolves a `$ref` within the document. Returns a value without `$ref` unchanged. */
 export function resolved(value: Json, document: OpenApiDocument): Json {
   const reference = value["$ref"];
   if (typeof reference !== "string") return value;
@@ -159,7 +159,8 @@ function operation(route: ApiRoute, components: Components): OpenApiOperation {
   const scoped = access !== "public";
   const description = [doc.description, accessText(access)].filter(Boolean).join("\n\n");
   const codes: ErrorCode[] = [
-    // These errors come from authentication, from the store, and from an invalid environment header.
+    // Every authenticated route has these errors: from authentication, from the store, and from an invalid environment
+    // header.
     ...(scoped ? (["invalid_request", "invalid_api_key", "service_unavailable"] as const) : []),
     ...(scoped && access !== "person" ? (["insufficient_scope"] as const) : []),
     ...(access === "person" ? (["permission_denied"] as const) : []),
@@ -195,7 +196,7 @@ function operation(route: ApiRoute, components: Components): OpenApiOperation {
     responses: {
       [doc.response.status ?? 200]: answer(doc.response, components),
       ...errorResponses(codes, errorForms[route.errorForm ?? "openai"], components),
-      // A route with another error format declares these errors itself.
+      // A route whose errors have another format declares them itself.
       ...Object.fromEntries(
         Object.entries(doc.otherResponses ?? {}).map(([status, { name, ...response }]) => {
           const described = answer(response, components);
@@ -207,8 +208,8 @@ function operation(route: ApiRoute, components: Components): OpenApiOperation {
 }
 
 /**
- * Returns the security schemes of an access kind. The session cookie is not described, because only our own
- * pages can use it.
+ * Returns the security schemes for a route's access. The session cookie is not described, because only the gateway's
+ * own pages can use it.
  */
 function securityOf(access: ApiRoute["access"]): Record<string, string[]>[] {
   if (access === "public") return [];
@@ -286,13 +287,16 @@ function pascalCase(code: ErrorCode): string {
   return code.replace(/(?:^|_)(\w)/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** Stores a response in the components, and returns a `$ref` to it. */
+/** Adds a response to the components, and returns a `$ref` to it. */
 function shared(name: string, response: Json, { responses }: Components): Json {
   responses[name] = response;
   return { $ref: `#/components/responses/${name}` };
 }
 
-/** Stores a named schema and those within it, and returns a `$ref`. Returns an unnamed schema itself. */
+/**
+ * Adds a named schema, and the named schemas within it, to the components, and returns a `$ref`. An unnamed schema is
+ * returned itself.
+ */
 function schemaOf(schema: z.ZodType, { schemas }: Components): Json {
   const {
     $schema: _,

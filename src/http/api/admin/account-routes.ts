@@ -145,7 +145,7 @@ async function change({ deps, principal, id, origin }: Change, body: UpdateAccou
   return accountToWire(await changeAccount(deps, principal, await findAccount({ id, deps }), body, origin));
 }
 
-/** Changes the account. Returns the account as it is then. */
+/** Changes the account. Returns the account with the changes. */
 export async function changeAccount(
   deps: Pick<AdminAccountDeps, "accounts" | "tiers" | "changed" | "keptAnswers">,
   principal: Principal,

@@ -1,4 +1,5 @@
-// The operators' endpoints for usage, requests and refusals of all accounts: figures and attempts, never content.
+// The operators' endpoints for usage, requests and refusals of all accounts. They return figures and attempts, never
+// the content of requests.
 import { z } from "zod";
 import { GatewayError, invalidRequest } from "../../../base/errors.ts";
 import { environments } from "../../../domain/api-key.ts";
@@ -248,7 +249,10 @@ function ownerOf(
   };
 }
 
-/** Returns the model server and model that `upstream`, `deployment` and `model` ask for together. */
+/**
+ * Returns the model server and model that match all three filters `upstream`, `deployment` and `model`. Throws
+ * `invalid_request` if the filters contradict each other.
+ */
 function servedBy(
   { upstream, deployment }: { upstream?: string | undefined; deployment?: string | undefined },
   model: string | undefined,

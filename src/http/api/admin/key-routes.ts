@@ -91,7 +91,7 @@ const list = endpoint("GET", "/v1/admin/accounts/:id/keys", {
     const page = { after, limit: limit + 1 };
     const wanted = environment === undefined ? environments : [environment];
     const found = await Promise.all(wanted.map((one) => deps.keys.listKeys({ accountId, environment: one }, page)));
-    // Sorts by id, which begins with the creation time. Each list already has enough keys for the page.
+    // Merges the lists by id, because ids begin with the creation time. Each list already has enough keys for the page.
     const newest = found
       .flat()
       .sort((a, b) => (a.id < b.id ? 1 : -1))
@@ -157,7 +157,7 @@ async function setSuspended({ keys: [key, ...makers] }: KeyChain, to: KeySuspens
   return toWire(changed ?? key, makers, deps.clock.nowSeconds());
 }
 
-/** Stores the change, if there is one. Returns the key as it is then. */
+/** Stores the change, unless nothing changes. Returns the key with the change. */
 export async function changeKey(
   deps: Pick<AdminKeyDeps, "changed"> & { keys: Pick<KeyStore, "updateKey"> },
   key: ApiKeyRecord,

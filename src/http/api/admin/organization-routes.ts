@@ -201,7 +201,7 @@ const take = endpoint("DELETE", "/v1/admin/organizations/:id/accounts/:account",
   },
 });
 
-/** Makes the usage of organizations be read again, because the accounts whose usage they count have changed. */
+/** Drops the cached usage of these organizations, because an account has joined or left them. */
 function joined(deps: AdminOrganizationDeps, accountId: string, changed: readonly (Organization | null)[]): void {
   deps.changed([accountId]);
   const quotas = changed.flatMap((organization) =>

@@ -142,7 +142,7 @@ const remove = endpoint("DELETE", "/v1/admin/people/:id", {
     }
     deps.changed([person.id]);
     revoke();
-    // Keys of an account share cached answers, so all of the account's cached answers are deleted.
+    // Keys of an account share cached answers. So the cached answers of the person's accounts are deleted as a whole.
     await deps.keptAnswers.forgetAccounts(memberships.map(({ accountId }) => accountId));
     return { object: "person", id: person.id, deleted: true };
   },

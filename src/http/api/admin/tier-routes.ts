@@ -71,7 +71,7 @@ const remove = endpoint("DELETE", "/v1/admin/tiers/:name", {
 
 type TierDeps = Omit<AdminTierDeps, keyof EndpointDeps>;
 
-/** Creates or replaces the tier, if the figures differ. */
+/** Creates the tier, or replaces it if its figures differ. */
 export async function storeTier(
   deps: TierDeps,
   principal: Principal,
@@ -85,7 +85,7 @@ export async function storeTier(
   await deps.tiersChanged();
 }
 
-/** Deletes a tier of the database. Throws if the tier must stay. */
+/** Deletes a tier from the database. Throws if the tier cannot be deleted. */
 export async function removeTier(deps: TierDeps, principal: Principal, name: string, origin: Origin): Promise<void> {
   const { accounts, tiers } = deps;
   const stored = (await accounts.listTiers()).find((tier) => tier.name === name);

@@ -185,7 +185,7 @@ export async function findBatch(
   return found;
 }
 
-/** Returns the error for an unknown batch. A deleted batch, and that of another owner, get the same. */
+/** Returns the error for an unknown batch. A deleted batch, and a batch of another owner, get the same error. */
 export function batchNotFound(id: string): GatewayError {
   return new GatewayError("not_found", `There is no batch \`${shown(id)}\`. GET /v1/batches lists them.`, {
     param: "batch_id",

@@ -1,4 +1,5 @@
-// Anthropic's batch endpoints for Messages: create a batch from one body of requests, and read its results as lines.
+// Anthropic's batch endpoints for Messages. A batch is created from one body with all requests; its results are read as
+// lines.
 import { z } from "zod";
 import { fieldError, GatewayError } from "../../../base/errors.ts";
 import { isKeepable } from "../../../batches/input-lines.ts";
@@ -82,7 +83,7 @@ function createRoute(deps: MessageBatchRouteDeps): ScopedRoute {
         const begun = await begin({ ...batch, total: requests.length }, principal, deps);
         return Response.json(toWire(begun, deps));
       } catch (error) {
-        // No batch uses the file, but it counts towards the account's storage, so it is deleted.
+        // If no batch was created from the file, the file is deleted, because it counts towards the account's storage.
         await deps.files.hide(responseOwnerOf(principal), inputFileId, deps.clock.nowSeconds());
         throw error;
       }
@@ -158,7 +159,7 @@ function oneRoutes(deps: MessageBatchRouteDeps): ScopedRoute[] {
         const { id, endedAt, outputFileId, inputFileId } = await find(exchange, principal, deps);
         const owner = responseOwnerOf(principal);
         if (endedAt === null) throw notEnded();
-        // The batch is deleted last, so that a failed deletion of its files can be repeated.
+        // The batch is deleted after its files. If deleting a file fails, the client can repeat the deletion.
         for (const file of [outputFileId, inputFileId]) {
           if (file !== null) await deps.files.hide(owner, file, clock.nowSeconds());
         }
@@ -194,7 +195,7 @@ function notEnded(): GatewayError {
   return new GatewayError("invalid_request", "The batch has not ended. Cancel it first, and wait for its end.");
 }
 
-/** Throws if two requests have the same id, because their results could not be told apart. */
+/** Throws if two requests have the same id, because the client could not tell their results apart. */
 function requireOwnIds(requests: readonly { custom_id: string }[]): void {
   const seen = new Map<string, number>();
   for (const [index, { custom_id: id }] of requests.entries()) {
@@ -209,7 +210,10 @@ function requireOwnIds(requests: readonly { custom_id: string }[]): void {
   }
 }
 
-/** Throws if the batch has too many requests. Later, a Messages batch has no way to report that error. */
+/**
+ * Throws if the batch has too many requests. This is checked now, because a Messages batch cannot report such an error
+ * later.
+ */
 function requireFew(requests: z.infer<typeof messageBatchRequest>["requests"], mostRequests: number): void {
   if (requests.length > mostRequests) {
     throw fieldError("requests", `must be at most ${mostRequests} (batches.max_requests; got ${requests.length}).`);

@@ -148,7 +148,7 @@ async function receive({ req }: Exchange, principal: Principal, { storedFiles }:
       fileField: "file",
       maxBytes: storedFiles.bounds.maxBytes,
       async open({ filename = "" }) {
-        // The announced length includes the form around the file, so it is slightly too high.
+        // The content length includes the form around the file, so it slightly exceeds the file's size.
         const announced = Number(req.headers.get("content-length") ?? 0);
         const bytes = Math.min(announced, storedFiles.bounds.maxBytes);
         file = await storedFiles.begin(madeBy(principal), { filename, purpose: "user_data", bytes });
@@ -200,7 +200,7 @@ function expiryInJson(text: string) {
   try {
     value = JSON.parse(text);
   } catch {
-    // The validation refuses a text.
+    // If the field is no JSON, the validation below refuses its text.
   }
   const sent = { expires_after: value };
   validate(expiryForm, sent);
@@ -225,7 +225,7 @@ export async function findFile(
   return found;
 }
 
-/** Returns the error for an unknown file. A deleted file, and that of another owner, get the same. */
+/** Returns the error for an unknown file. A deleted file, and a file of another owner, get the same error. */
 export function fileNotFound(id: string, param = "file_id"): GatewayError {
   return new GatewayError(
     "not_found",

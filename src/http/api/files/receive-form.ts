@@ -1,5 +1,5 @@
-// Parses a multipart form while it arrives. Fields are buffered, and the file is written to its store at the
-// store's pace.
+// Parses a multipart form while it arrives. Fields are buffered in memory. The file is written to its store, and
+// reading pauses if the store falls behind.
 import type { BodySource } from "../../../base/bytes/body-source.ts";
 import { GatewayError, invalidRequest } from "../../../base/errors.ts";
 import type { IncomingRequest } from "../../../http1/message.ts";
@@ -34,19 +34,25 @@ const maxFieldLength = 64 * 1024;
 const [maxFieldBytes, maxParts] = [256 * 1024, 256];
 /** Bytes of one write. Small pieces are collected into blocks of this size, because fewer writes are faster. */
 const blockBytes = 256 * 1024;
-/** Reading from the client pauses above the first number of unwritten bytes, and resumes below the second. */
+/**
+ * If more bytes than the first number wait to be written, reading from the client pauses. It resumes below the second
+ * number.
+ */
 const [maxWaiting, fewWaiting] = [4 * blockBytes, 2 * blockBytes];
 
-/** Parses the form of a request. Rejects with a GatewayError; the caller must then abandon an opened file. */
+/**
+ * Parses the form of a request. Rejects with a GatewayError; if `open` was called, the caller must then abandon the
+ * file.
+ */
 export async function receiveForm(request: IncomingRequest, receipt: FormReceipt): Promise<ReceivedForm> {
   const boundary = boundaryOf(request.headers.get("content-type"));
   if (codingOf(request.headers.get("content-encoding"))) {
     throw new GatewayError("unsupported_media_type", "Send the form as it is, without the header Content-Encoding.");
   }
-  // Reserves memory for unwritten bytes, and as much again for bytes that still arrive after a pause.
+  // Reserves memory for the bytes that wait to be written, and as much again for bytes that still arrive after a pause.
   const refusal = request.hold(2 * maxWaiting);
   if (refusal) throw refusal;
-  // The form is longer than the file by its fields and boundaries.
+  // The fields and boundaries of the form come on top of the file.
   const formBytes = receipt.maxBytes + 2 * maxFieldBytes;
   try {
     return await new FormReceiver(request.flowBody(formBytes), receipt, boundary).read();
@@ -71,7 +77,7 @@ class FormReceiver implements PartTaker {
   #parts = 0;
   /** Resolves once all operations on the file so far are done. */
   #work: Promise<void> = Promise.resolve();
-  /** The block being filled, its used length, and written blocks for reuse. */
+  /** `#block` is being filled up to `#filled`. `#blocks` holds written blocks for reuse. */
   #block: Buffer | undefined;
   #filled = 0;
   readonly #blocks: Buffer[] = [];
@@ -172,7 +178,7 @@ class FormReceiver implements PartTaker {
     }
   }
 
-  /** Waits for the current write, because the caller abandons the file after the rejection. */
+  /** Rejects after the current write, because the caller then abandons the file. */
   #fail(error: unknown): void {
     if (this.#isOver) return;
     this.#isOver = true;

@@ -1,10 +1,13 @@
-// Sends bytes from a store to a client, at the client's pace.
+// Sends bytes from a store to a client, no faster than the client reads.
 import type { ClientStream } from "../../../base/bytes/client-stream.ts";
 import { freeBytes } from "../../../base/bytes/free-bytes.ts";
 import type { Cancellation } from "../../../base/cancellation.ts";
 import type { Answer } from "../../exchange/route.ts";
 
-/** Resolves once the first bytes are read, so that an unreadable object causes an error answer, not a truncated one. */
+/**
+ * Resolves once the first bytes are read. If the object cannot be read, the client so gets an error answer and not a
+ * truncated file.
+ */
 export async function sendBytes(
   bytes: AsyncIterable<Uint8Array>,
   contentType: string,

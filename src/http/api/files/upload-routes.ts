@@ -167,7 +167,7 @@ async function receivePart({ req }: Exchange, upload: Upload, deps: UploadRouteD
       },
     });
     if (!writer) throw fieldError("data", "is required: send the part as the file field `data` of the form.");
-    // The row is written first, because an object without a row would never be found or deleted.
+    // The row is written before the object, because an object without a row would never be found or deleted.
     const added = await uploads.addPart({ ...part, bytes }, clock.nowSeconds());
     if (!added) throw notPending(upload);
     await writer.finish();

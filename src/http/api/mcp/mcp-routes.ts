@@ -1,4 +1,4 @@
-// The endpoints of the Model Context Protocol: one path for all MCP servers together, and one for each.
+// The endpoints of the Model Context Protocol: one path for all MCP servers together, and one path for each server.
 import { z } from "zod";
 import { Cancellation } from "../../../base/cancellation.ts";
 import { forbidden, invalidRequest } from "../../../base/errors.ts";
@@ -14,12 +14,12 @@ export interface McpRouteDeps {
     /** Answers an MCP request. The modules for MCP are loaded by the first request. */
     answer(request: Request, from: ClientRequest, body: unknown): Promise<Response>;
   };
-  /** Reports whether web pages of this origin may call the endpoints. */
+  /** Reports whether web pages of this origin may call the MCP endpoints. */
   isAllowedOrigin(origin: string, exchange: Exchange): boolean;
   installationUrl(): string;
 }
 
-/** Limits of an MCP message. They are low, because files belong in resources and not in arguments. */
+/** Limits of an MCP message. They are low, because files belong in MCP resources and not in tool arguments. */
 const limits = { bodyBytes: 4 * 1024 * 1024, depth: 64 };
 
 const message = z.looseObject({ jsonrpc: z.literal("2.0") }).meta({ id: "JsonRpcMessage" });

@@ -1,4 +1,5 @@
-// Converts between the gateway's requests and the standard Request and Response, which MCP libraries use.
+// Converts between the gateway's own requests and answers and the standard Request and Response, which MCP libraries
+// use.
 import type { ClientStream } from "../../../base/bytes/client-stream.ts";
 import type { Cancellation } from "../../../base/cancellation.ts";
 import type { IncomingRequest } from "../../../http1/message.ts";
@@ -29,10 +30,13 @@ export function answerOf(response: Response, clientGone: Cancellation): Answer {
   return { status, headers: fields, begin: (client) => void send(body, client, clientGone) };
 }
 
-/** Sends an event stream. Unread events are buffered, because their producer does not wait for the client. */
+/**
+ * Sends an event stream. Events that the client has not read are buffered, because their producer does not wait for the
+ * client.
+ */
 async function send(body: ReadableStream<Uint8Array>, client: ClientStream, clientGone: Cancellation): Promise<void> {
   const reader = body.getReader();
-  // An error is ignored, because the client has left.
+  // An error of the cancellation is ignored, because the client has left.
   const leave = () => void reader.cancel().catch(() => {});
   clientGone.onCancel(leave);
   try {

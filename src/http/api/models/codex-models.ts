@@ -1,11 +1,10 @@
-// The model list in the format of Codex. If one entry lacks a member, Codex ignores the whole list.
+// The model list in the format that Codex reads. If one entry lacks a member, Codex ignores the whole list.
 import { z } from "zod";
 import type { Model } from "../../../domain/models/model.ts";
 import { codexInstructions } from "./codex-instructions.ts";
 
 /**
- * `ModelInfo` of codex-rs/protocol/src/openai_models.rs in Codex 0.144. Later versions ignore members that they
- * do not know.
+ * `ModelInfo` of codex-rs/protocol/src/openai_models.rs in Codex 0.144. Later versions of Codex ignore unknown members.
  */
 export const codexModelShape = z
   .object({
@@ -54,12 +53,12 @@ const reasoningLevels = [
   { effort: "high", description: "Long reasoning, for hard problems" },
 ];
 
-/** Codex's default for OpenAI's models. */
+/** Maximum tokens of a tool call's output. Codex uses the same default for OpenAI's models. */
 const defaultOutputTokens = 10_000;
-/** The fraction of the context that the output of one tool call may take. */
+/** Maximum share of the context for the output of one tool call. */
 const outputShare = 0.1;
 
-/** Maximum entries, because each contains all instructions (7 KB). */
+/** Maximum entries of the list. Each contains all instructions, which are 7 KB long. */
 const maxEntries = 500;
 
 /** Returns an entry for each listed model name, in order. */

@@ -1,4 +1,4 @@
-// The JSON of a model in lists. One entry has the members for OpenAI's and Anthropic's clients, and our own.
+// The JSON of a model in lists. Each entry has OpenAI's members, Anthropic's members, and the gateway's own.
 
 import { z } from "zod";
 import { byCapability } from "../../../domain/models/capabilities.ts";
@@ -59,7 +59,7 @@ export function modelEntry({ name, model }: ListedModel): z.infer<typeof modelSh
   };
 }
 
-/** The last second of the year 9999. Upstreams may report any number as a time. */
+/** The last second of the year 9999, as the latest time in an entry. Upstreams may report any number as a time. */
 const lastSecond = 253_402_300_799;
 
 function rfc3339(seconds: number): string {

@@ -1,4 +1,4 @@
-// The endpoint for vendors' prices of public models, with search and paging.
+// The endpoint for vendors' list prices of public models, with search and paging.
 import { z } from "zod";
 import { invalidRequest } from "../../../base/errors.ts";
 import { type ListedPrice, matchingPrices, priceList } from "../../../prices/price-list.ts";

@@ -36,7 +36,7 @@ export interface AppRouteDeps extends EndpointDeps, Pick<UsageRouteDeps, "report
   apps: AppStore;
   pepper: Uint8Array;
   throttle: Pick<Throttle, "require">;
-  /** Called after each committed change of an existing app, to clear caches. The grants of a deleted app end. */
+  /** Called after an existing app was changed, to clear caches. If the app was deleted, its grants end. */
   changed(ids?: readonly string[]): void;
 }
 
@@ -217,7 +217,7 @@ async function setSuspended(
   return wireOf({ ...app, suspendedBy }, asked);
 }
 
-/** Declared as a route of its own, because its answer may be a stream. */
+/** This route is declared without the endpoint helper, because its answer may be a stream. */
 function usage(deps: AppRouteDeps): ScopedRoute {
   return {
     method: "GET",

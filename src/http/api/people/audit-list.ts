@@ -8,7 +8,7 @@ import { time, timeText } from "../usage/usage-query.ts";
 
 export const auditId = z.string().min(1).max(200).optional();
 
-/** Query parameters of lists of audit events, which an endpoint adds to its own. */
+/** Query parameters of lists of audit events. Each endpoint adds them to its own parameters. */
 export const auditQuery = {
   ...pageQuery,
   action: z
@@ -58,13 +58,14 @@ interface AuditPageQuery {
   end?: number | undefined;
 }
 
-/** Explains in endpoint descriptions why a page may be short. */
+/** A text for endpoint descriptions: it explains why a page may be short. */
 export const shortPages =
   "With several filters, or with `start` or `end`, a page may have fewer entries than `limit`, or none, if many events were read without a match. `has_more` says whether more remain, and `last_id` where to continue.";
 
 /**
- * Returns events of the account, or of all accounts if undefined. A filtered page may have few events; `last_id`
- * is the last event that was checked. Throws `invalid_request` for an empty period.
+ * Returns one page of audit events of the account; if undefined, of all accounts. A filtered page may have few events,
+ * because only some events are checked for a page; `last_id` is the last of them. Throws `invalid_request` for an empty
+ * period.
  */
 export async function eventsPage(
   audit: Pick<AuditLog, "list" | "lastScannedId">,

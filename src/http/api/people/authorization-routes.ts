@@ -46,7 +46,8 @@ const list = endpoint("GET", "/v1/authorizations", {
   response: { description: "One page of authorizations.", json: authorizationList },
   async answer({ deps: { oauth, clock }, principal: { person }, query: { limit, after } }) {
     const all = (await oauth.listAllowedApps(person.id, clock.nowSeconds())).map(toWire);
-    // Finds the last entry with this id. Logins of the command line tool may have one id in several environments.
+    // The last entry with this id counts, because logins of the command line tool may have the same id in several
+    // environments.
     const index = after === undefined ? -1 : all.findLastIndex(({ id }) => id === after);
     if (after !== undefined && index < 0) {
       throw invalidRequest("after: must be an id of this list, such as the last one shown.");
@@ -133,7 +134,7 @@ function toWire(allowed: AllowedApp): AuthorizationWire {
   };
 }
 
-/** Returns the limits of an authorization that the person may change. */
+/** Returns the quotas and tools of an authorization, which the person may change. */
 function boundsToWire({ quotas, tools }: Pick<AllowedApp, "quotas" | "tools">) {
   return { tools: tools && [...tools], quotas: rulesOnWire(quotas) };
 }

@@ -10,10 +10,10 @@ export interface NameSources {
   apps: Pick<AppStore, "findApp">;
 }
 
-/** The number of names that are read before other work gets time, because SQLite runs on the main thread. */
+/** Number of names that are read in a row before other work runs, because SQLite runs on the main thread. */
 const atOnce = 20;
 
-/** Returns names by id. Leaves out ids without a name, and names that the caller may not see. */
+/** Returns names by id. Ids without a name, and names that the caller may not see, are left out. */
 export async function namesOf(
   ids: Iterable<string>,
   principal: Principal,
@@ -53,7 +53,7 @@ async function memberName(
 ): Promise<string | undefined> {
   const membership = await people.findMembership(membershipId);
   if (membership?.accountId !== principal.account.id) return undefined;
-  // Only owners and admins may see names of members; everybody may see their own.
+  // Only owners and admins may see names of other members.
   const isOwn = membership.personId === principal.person?.id;
   if (!isOwn && (!principal.person || ownOnly(principal) !== null)) return undefined;
   const person = await people.findPerson(membership.personId);

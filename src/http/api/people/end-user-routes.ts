@@ -1,4 +1,4 @@
-// The endpoints for the budgets of an account's end users: the users whom requests name, and who are no members.
+// The endpoints for the budgets of end users: users that an account's requests name, and that are no members.
 import { forbidden, GatewayError, invalidRequest } from "../../../base/errors.ts";
 import { shown } from "../../../base/text/shown.ts";
 import type { AccountStore } from "../../../domain/account.ts";
@@ -121,7 +121,7 @@ const remove = endpoint("DELETE", "/v1/account/end-users/:id", {
   },
 });
 
-/** Throws unless the principal acts for the whole account: a member, or a key that another key made, must not. */
+/** Throws unless the principal acts for the whole account. A member, or a key that another key made, does not. */
 function requireWholeAccount(principal: Principal): void {
   requireKeyManager(principal);
   if (ownOnly(principal) === null && (principal.person || principal.keys.length === 1)) return;
@@ -134,7 +134,8 @@ function rulesOf(given: readonly GivenQuotaRule[]): QuotaRule[] {
   const rules = quotaRules(given);
   for (const [i, { window, tag }] of rules.entries()) {
     if (tag !== undefined) throw invalidRequest(`quotas[${i}].tag: must be left out: the end user's tag is used.`);
-    // The start of each rolling window would be stored, for any number of end users.
+    // Only calendar windows are allowed: the start of a rolling window would have to be stored for each end user, of
+    // whom there may be any number.
     if (window !== "calendar") throw invalidRequest(`quotas[${i}].window: must be calendar, such as per day or month.`);
   }
   return rules;
@@ -165,7 +166,8 @@ async function change(
     return budgets.default === null && Object.keys(budgets.named).length === 0 ? undefined : budgets;
   };
   await deps.accounts.changeEndUsers(accountId, changed, event);
-  // A budget that was removed and set again reads its usage anew: requests between did not count against it.
+  // The cached usage is dropped. If a budget was removed and set again, requests in between were not counted in the
+  // cache.
   const tag = endUserTag(endUser);
   const quotas = [...(before ?? []), ...(rules ?? [])];
   deps.limits.forgetQuotas(environments.flatMap((one) => endUserQuotas(accountId, one, tag, quotas)));
@@ -178,7 +180,7 @@ function tooLong(): GatewayError {
   );
 }
 
-/** Reads the budgets from the store: the principal was authenticated before the change. */
+/** Reads the current budgets from the store, because the principal was authenticated before the change. */
 async function budgetsOf({ deps, principal }: Request): Promise<EndUserBudgets> {
   const account = await deps.accounts.findAccount(principal.account.id);
   return account?.endUsers ?? { default: null, named: {} };

@@ -26,7 +26,7 @@ export interface InvitationRouteDeps extends EndpointDeps {
   people: Pick<PersonStore, "listInvitations" | "deleteInvitation">;
 }
 
-/** A request about invitations: by a person for the current account, or by an operator for any account. */
+/** A request about invitations: from a person for their current account, or from an operator for any account. */
 type Asking<Body = unknown> = Asked<InvitationRouteDeps, Principal, unknown, unknown, Body>;
 
 const idParameter = [{ name: "id", in: "path", description: "Id of the invitation, `lnk_…`." }] as const;
@@ -90,7 +90,7 @@ function madeToWire(
   { url }: MadeInvitation,
   invitation: OneTimeLink | undefined,
 ): z.infer<typeof createdInvitationShape> {
-  // Only another invitation of the same address at the same moment could have removed the new one.
+  // The new invitation can only be missing if another request invited the same address at the same moment.
   if (!invitation) throw unknown("made just now");
   return { ...invitationToWire(invitation), link: url ?? null, mailed: url === undefined };
 }

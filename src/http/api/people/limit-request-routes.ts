@@ -105,12 +105,12 @@ const refuse = deciding("POST", "/v1/limit-requests/:id/refuse", {
 interface Deciding {
   principal: Parameters<LimitRequests["decide"]>[0];
   id: string;
-  /** Undefined refuses. */
+  /** If undefined, the request for a higher quota is refused. */
   body?: z.output<typeof grantLimitRequest>;
   origin: Parameters<LimitRequests["decide"]>[3];
 }
 
-/** Decides a request of the account; undefined stands for any account. */
+/** Grants or refuses a request of this account; if undefined, of any account. */
 export async function decide(
   { limitRequests, throttle }: LimitRequestDeps,
   { principal, id, body, origin }: Deciding,

@@ -119,7 +119,7 @@ const update = endpoint("PATCH", "/v1/members/:id", {
     const ofQuotas = body.quotas === undefined ? undefined : changeMemberQuotas(principal, target, quotas, origin);
     const tools = body.tools === undefined ? (target.tools ?? null) : keyTools(body.tools);
     const ofTools = body.tools === undefined ? undefined : changeMemberTools(principal, target, tools, origin);
-    // A new role resets the member's view to their own usage, so the setting before this change counts as false then.
+    // A new role resets `seesAllUsage` to false. So if the role changes, the old value does not count.
     const sightBefore = ofRole === undefined && target.seesAllUsage;
     const { sees_all_usage: seesAllUsage = sightBefore } = body;
     const inRole = { ...target, seesAllUsage: sightBefore };
@@ -127,7 +127,7 @@ const update = endpoint("PATCH", "/v1/members/:id", {
       body.sees_all_usage === undefined ? undefined : changeSight(principal, inRole, seesAllUsage, origin);
     if (ofRole || ofQuotas || ofTools || ofSight) {
       await deps.throttle.require("change", principal);
-      // The role is changed first, because only this change may be refused, and because it resets the view.
+      // The role is changed first: only this change may be refused, and it resets `seesAllUsage`.
       if (ofRole) requireChanged(await people.setRole(target.id, role, ofRole.event));
       if (ofQuotas) requireChanged(await people.setQuotas(target.id, quotas, ofQuotas.event));
       if (ofTools) requireChanged(await people.setTools(target.id, tools, ofTools.event));
@@ -157,8 +157,8 @@ const remove = endpoint("DELETE", "/v1/members/:id", {
 });
 
 /**
- * Returns the membership that the path names. Throws for a member of another account, and for anyone else if the
- * caller may not see members.
+ * Returns the membership that the path names. Throws if it belongs to another account, or if the caller may not see
+ * other members.
  */
 async function find({ deps, principal, id }: Named<MemberRouteDeps, PersonPrincipal>): Promise<Membership> {
   const found = await deps.people.findMembership(id);

@@ -1,4 +1,4 @@
-// The endpoints for a person's choice of email notifications.
+// The endpoints with which a person chooses email notifications.
 import type { NotificationMutes } from "../../../domain/notifications/mutes.ts";
 import { noticeSettingsShape, updateNoticeSettingsRequest } from "../../../wire/webhooks.ts";
 import type { PersonRoute } from "../../exchange/route.ts";

@@ -77,7 +77,10 @@ interface BrowserPerson {
   sessionId: string;
 }
 
-/** Throws without a browser session. A command-line token could register a passkey that nobody holds. */
+/**
+ * Throws if the caller has no browser session. With a command-line token, a program could register a passkey that no
+ * person holds.
+ */
 function requireBrowser({ person: { id, sessionId } }: PersonPrincipal): BrowserPerson {
   if (sessionId !== null) return { id, sessionId };
   throw forbidden("Passkeys are managed at a browser: sign in there and open /settings.");
@@ -205,8 +208,8 @@ async function signIn(exchange: Exchange, deps: PasskeyRouteDeps, attempts: Atte
 }
 
 /**
- * Returns the origin of the page. Throws if it is not the gateway's own, because another site could sign its
- * visitors in as somebody else.
+ * Returns the origin of the page. Throws if the page is not the gateway's own, because another site could sign its
+ * visitors in to a different person's account.
  */
 function requireOwnPage({ req }: Exchange, { isOwnOrigin }: PasskeyRouteDeps): string {
   const origin = req.headers.get("origin");

@@ -152,7 +152,7 @@ const changePassword = managing("POST", "/v1/session/password", {
   },
 });
 
-/** Renames the field in an error, because this request has two password fields. */
+/** Renames the field in an error to this endpoint's name for it, because the request has two password fields. */
 function withFieldsOf(error: unknown): unknown {
   if (!(error instanceof GatewayError) || error.code !== "invalid_request") return error;
   return invalidRequest(error.message.replace(/^password:/, "new_password:"));

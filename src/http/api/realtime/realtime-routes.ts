@@ -66,7 +66,8 @@ export function realtimeRoutes(deps: RealtimeRouteDeps): ScopedRoute[] {
 async function connect(exchange: Exchange, deps: RealtimeRouteDeps): Promise<PlainAnswer | UpgradeAnswer> {
   const { req } = exchange;
   if (!asksForWebSocket(req)) return upgradeRequired("/v1/realtime", "as the clients of OpenAI's SDKs do");
-  // Only the key authenticates, because a browser sends its cookie for a WebSocket of any page.
+  // Only an API key authenticates here. A cookie must not, because browsers send it with a WebSocket request of any
+  // page.
   const asks = credentialOf(exchange, deps);
   const holds = credentialOf(exchange, deps, true);
   const principal = await asks();
@@ -87,7 +88,7 @@ async function connect(exchange: Exchange, deps: RealtimeRouteDeps): Promise<Pla
   requireUnguarded(model);
   // Rejects if the caller's request limit is reached, before a connection is opened.
   await deps.admitter.refuseSpent(principal, { onLimits: () => {} });
-  // The HTTP request ends when the session begins. So the session takes an open-request slot of its own.
+  // The HTTP request ends when the session begins, so the session takes an open-request slot of its own.
   let slot: OpenSlot | undefined = deps.openRequests.enter(principal);
   let connection: OpenLongConnection | undefined;
   const over = () => {
@@ -133,7 +134,7 @@ interface Asked {
   over(): void;
 }
 
-/** Returns a function that authenticates the request's key. `isCheck` is passed to the authenticator. */
+/** Returns a function that authenticates the request's credential. `isCheck` is passed to the authenticator. */
 function credentialOf(
   exchange: Exchange,
   { authenticator }: RealtimeRouteDeps,
@@ -153,7 +154,7 @@ function credentialOf(
   };
 }
 
-/** Connects to the first deployment that accepts. Rejects with the error of the last one. */
+/** Tries the deployments until one accepts the connection. If none does, rejects with the error of the last one. */
 async function opened(exchange: Exchange, asked: Asked, deps: RealtimeRouteDeps): Promise<RealtimeSession> {
   const { name, model } = asked;
   const own = ownDeployments(model);

@@ -1,4 +1,4 @@
-// The error answer if a request to a WebSocket endpoint asks for no WebSocket.
+// The error answer for a request to a WebSocket endpoint that does not ask for a WebSocket.
 import { z } from "zod";
 import { invalidRequest } from "../../../base/errors.ts";
 import { renderError } from "../../../wire/errors.ts";
@@ -12,7 +12,7 @@ export const noWebSocket: NonNullable<RouteDoc["otherResponses"]> = {
   },
 };
 
-/** Returns the error answer. `instead` completes the sentence that says how to connect. */
+/** Returns the error answer for `path`. `instead` completes the sentence that says how to connect. */
 export function upgradeRequired(path: string, instead: string): PlainAnswer {
   const error = invalidRequest(
     `GET ${path} is a WebSocket: send \`Connection: Upgrade\` and \`Upgrade: websocket\`, ${instead}.`,

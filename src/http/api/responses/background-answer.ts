@@ -20,13 +20,13 @@ export interface EventStreamDeps extends Pick<InferenceRouteDeps, "clock" | "sto
   backgroundRuns: BackgroundRuns;
 }
 
-/** The longest wait for a cancelled response to end. Another replica may be running it. */
+/** Maximum milliseconds to wait until a cancelled response ends, because another replica may be running it. */
 const stoppedMs = 5_000;
 const pollMs = 100;
 
 /**
- * Starts a background response. Answers with the queued response, or with its events. The response continues if
- * the client leaves.
+ * Starts a background response. Answers with the queued response, or with a stream of its events. If the client leaves,
+ * the response continues.
  */
 export async function beginInBackground(
   exchange: Exchange,
@@ -51,7 +51,10 @@ export async function beginInBackground(
   return Response.json(run.queued);
 }
 
-/** Streams the events of a response after number `after`, including future events. Throws if no events are stored. */
+/**
+ * Streams the events of a response whose number is greater than `after`, including future events. Throws if no events
+ * are stored.
+ */
 export async function streamStored(
   exchange: Exchange,
   principal: Principal,
@@ -66,8 +69,8 @@ export async function streamStored(
 }
 
 /**
- * Cancels a background response and waits for its end. Returns whether the response exists. An ended response is
- * not changed. Reads no content, because that would have to wait for a turn.
+ * Cancels a background response and waits for its end. Returns false if the response does not exist. A response that
+ * has ended stays as it is. Reads no stored content, because that would require waiting for a turn.
  */
 export async function cancelStored(
   principal: Principal,

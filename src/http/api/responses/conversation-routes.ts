@@ -192,7 +192,10 @@ function itemRoutes(deps: ConversationRouteDeps): ScopedRoute[] {
   ];
 }
 
-/** Declares a route. Reading and deleting need the scope of stored chats; adding needs that of model requests. */
+/**
+ * Declares a route. Reading and deleting need the scope for stored chats; adding items needs the scope for model
+ * requests.
+ */
 function route(
   method: ScopedRoute["method"],
   path: string,
@@ -213,7 +216,7 @@ function route(
 
 async function create(exchange: Exchange, principal: Principal, deps: ConversationRouteDeps): Promise<Response> {
   const { conversations, responseKeeper, throttle, clock } = deps;
-  // OpenAI's SDKs omit an empty body.
+  // OpenAI's SDKs send no body if all members are left out.
   const body = exchange.req.hasBody ? (await readJsonBody(exchange.req, deps.requestLimits())).body : {};
   validate(conversationRequest, body);
   requireKept(responseKeeper);
@@ -266,7 +269,7 @@ async function addItems(exchange: Exchange, principal: Principal, deps: Conversa
   return Response.json({ object: "list", data: added, ...ids, has_more: false });
 }
 
-/** Throws if storage of responses is disabled. A reload may have disabled it after the conversation was created. */
+/** Throws if the storage of responses is disabled. A reload may disable it after a conversation was created. */
 function requireKept({ retentionDays }: ConversationRouteDeps["responseKeeper"]): void {
   if (retentionDays > 0) return;
   throw new GatewayError(
@@ -316,7 +319,10 @@ function itemOf({ params }: Exchange): string {
   return params["item"] ?? "";
 }
 
-/** Returns the error for an unknown conversation. A deleted one, and that of another owner, get the same. */
+/**
+ * Returns the error for an unknown conversation. A deleted conversation, and a conversation of another owner, get the
+ * same error.
+ */
 function notFound(exchange: Exchange): GatewayError {
   return new GatewayError(
     "not_found",

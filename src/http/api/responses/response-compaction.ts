@@ -1,4 +1,4 @@
-// Compacts a long conversation: a model summarizes it, and the client gets the encrypted summary.
+// Compacts a long conversation: a model summarizes it, and the gateway returns the summary encrypted.
 import { fieldError, GatewayError } from "../../../base/errors.ts";
 import type { Principal } from "../../../domain/principal.ts";
 import { dialects } from "../../../requests/dialects/dialects.ts";
@@ -61,7 +61,7 @@ function messageItem({ content, ...item }: Json, id: string): Json {
   return { id, status: "completed", ...item, type: "message", content: parts };
 }
 
-/** Returns the request's items, after those of the response that it continues. */
+/** Returns the request's input items, preceded by the items of the response that it continues. */
 async function itemsOf(
   { previous_response_id, input }: Json,
   { req }: Exchange,
@@ -80,7 +80,7 @@ async function itemsOf(
   return { items: whole, reservedBytes };
 }
 
-/** Validates only these two members, because the model request validates the others. */
+/** Validates only these two members, because the model request for the summary validates the others. */
 function requireUnderstood({ previous_response_id: previous, conversation }: Json): void {
   const isGiven = (value: unknown) => value !== undefined && value !== null;
   if (isGiven(previous) && typeof previous !== "string") {

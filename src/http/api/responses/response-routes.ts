@@ -143,7 +143,9 @@ export function createRoute<Deps extends InferenceRouteDeps>(deps: Deps, runs: R
   };
 }
 
-/** If the prompt is too long and a stream was requested, answers with a stream of one error event. */
+/**
+ * Awaits the answer. If a stream was requested and the prompt is too long, returns a stream with a single error event.
+ */
 async function orFailedStream(
   answered: MaybePromise<Answer>,
   exchange: Exchange,
@@ -177,7 +179,8 @@ function connect(exchange: Exchange, opener: Principal, deps: ResponseRouteDeps)
     ...{ clientAddress, requestId },
     whyNotLocal: () => exchange.whyNotLocal(),
   };
-  // A cookie does not authenticate here, because a browser sends it for a WebSocket of any page.
+  // Only an API key authenticates here. A cookie must not, because browsers send it with a WebSocket request of any
+  // page.
   if (presented.authorization === null && presented.apiKey === null) throw invalidApiKey("missing");
   if (deps.stopping.begun) throw stoppingError();
   return upgradeToResponses(exchange, {
@@ -188,7 +191,7 @@ function connect(exchange: Exchange, opener: Principal, deps: ResponseRouteDeps)
     tagHeader: req.headers.get(tagHeader),
     priorityHeader: req.headers.get(priorityHeader),
     cacheHeader: req.headers.get(cacheHeader),
-    // Throws if the credential has ended since the last message, which closes the connection.
+    // Called for each message. Throws if the credential is no longer valid, which closes the connection.
     async principal() {
       const principal = await deps.authenticator.authenticate(presented);
       requireScope(principal, "chat:write");
@@ -205,8 +208,8 @@ function isOverflow(error: unknown): error is GatewayError {
 }
 
 /**
- * Returns a stream whose only event says that the prompt is too long. Codex then compacts the conversation; an
- * error status would make it give up.
+ * Returns a stream whose only event says that the prompt is too long. After this event Codex compacts the conversation;
+ * after an error status it would give up.
  */
 function failedStream({ requestId, line }: Exchange, error: GatewayError, deps: InferenceRouteDeps): Answer {
   const writer = responseFormat.writer({

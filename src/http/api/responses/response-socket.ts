@@ -1,4 +1,5 @@
-// The WebSocket of the Responses API. Each message requests a response, whose events are sent as messages.
+// The WebSocket of the Responses API. Each message of the client requests a response, whose events the gateway sends as
+// messages.
 
 import type { MemoryAccount } from "../../../base/bytes/buffered-bytes.ts";
 import type { MessageLinkListener } from "../../../base/bytes/message-link.ts";
@@ -23,7 +24,7 @@ import { answerMessage, maxUnsentBytes, type SocketStream } from "./socket-reque
 
 /** Maximum messages that wait while a response is being generated. */
 const maxWaiting = 8;
-/** Maximum unread bytes of error messages. A client that keeps sending beyond that is disconnected. */
+/** Maximum bytes of error messages that the client has not read. If it still sends messages, it is disconnected. */
 const maxUnreadBytes = 1024 * 1024;
 
 /** Errors that close the connection, because its credential is no longer valid. */
@@ -86,11 +87,13 @@ class ResponseSocket implements MessageLinkListener, SlotLender, Stoppable {
   readonly #options: ResponseSocketOptions;
   readonly #clientGone = new Cancellation();
   readonly #connection: OpenLongConnection;
-  /** The connection's slot among the key's open requests. Its messages use the same slot, one after another. */
+  /**
+   * The connection's slot among the key's open requests. The requests of its messages use this slot, one after another.
+   */
   readonly #slot: OpenSlot;
   #isSlotLent = false;
   readonly #recent: RecentResponses;
-  /** Messages that wait, charged to the connection's memory account. */
+  /** Messages that wait for their turn. Their bytes count on the connection's memory account. */
   readonly #waiting: Buffer[] = [];
   #stream: SocketStream | undefined;
   #busy = false;
@@ -132,7 +135,7 @@ class ResponseSocket implements MessageLinkListener, SlotLender, Stoppable {
     slot.release();
   }
 
-  /** A response that is being sent reports the reason itself. */
+  /** Closes the connection when the server stops. During a response this is postponed until the response has ended. */
   stop(): void {
     if (!this.#busy) this.#link.close(closeCodes.goingAway, "the server is being stopped");
   }
@@ -160,7 +163,7 @@ class ResponseSocket implements MessageLinkListener, SlotLender, Stoppable {
     this.#options.deps.stopping.remove(this);
     for (const { length } of this.#waiting.splice(0)) this.#options.memoryAccount.release("requests", length);
     this.#clientGone.cancel();
-    // The client has left, so nothing more is sent to it.
+    // Ends the stream without sending anything, because the client has left.
     this.#stream?.over();
     this.#recent.release();
     if (!this.#isSlotLent) this.#slot.release();
@@ -185,7 +188,7 @@ class ResponseSocket implements MessageLinkListener, SlotLender, Stoppable {
 
   #next(): void {
     if (this.#busy || this.#clientGone.cancelled) return;
-    // The client does not read its answers, so no more messages are processed now.
+    // If the client does not read its answers, no further message is processed for now.
     if (this.#link.unsentBytes > maxUnsentBytes) return;
     const bytes = this.#waiting.shift();
     if (!bytes) return;
@@ -201,7 +204,7 @@ class ResponseSocket implements MessageLinkListener, SlotLender, Stoppable {
     });
   }
 
-  /** Never rejects. */
+  /** Answers one message. Never rejects. */
   async #answer(bytes: Buffer): Promise<void> {
     const { deps, tagHeader, priorityHeader, cacheHeader } = this.#options;
     const exchange = this.#options.message(this);
@@ -237,7 +240,7 @@ class ResponseSocket implements MessageLinkListener, SlotLender, Stoppable {
       this.#fail(error, streamId);
       if (endsConnection.has(error.code)) this.#link.close(closeCodes.policyViolation, "the credential has ended");
     } finally {
-      // If the connection closed during this answer, the responses that the answer added are released here.
+      // If the connection closed during this answer, the responses that this answer stored are released here.
       if (this.#clientGone.cancelled) this.#recent.release();
     }
   }

@@ -8,11 +8,13 @@ import { isObject, type Json } from "../../../requests/dialects/response/json.ts
 export interface SocketMessage {
   /** The JSON body of the request for a response. */
   body: ByteSpan;
-  /** False if no model runs. Then the input is only stored, so that later responses can continue it. */
+  /** False if no model runs, because the input is only stored for later responses that continue it. */
   generates: boolean;
 }
 
-/** Returns the client's id of the conversation thread, which is repeated in events. Undefined if there is none. */
+/**
+ * Returns the client's id of the conversation thread, which the gateway repeats in events. Undefined if there is none.
+ */
 export function streamIdOf({ stream_id: id }: Json): string | undefined {
   return typeof id === "string" && streamIdPattern.test(id) ? id : undefined;
 }
@@ -26,7 +28,8 @@ export function parseMessage(bytes: Buffer): Json {
   let message: unknown;
   try {
     const text = bytes.toString();
-    // Checked only for the highest limits. The body that is made from the message is checked later, like any other.
+    // Only the highest possible limits are checked here. The request body in the message is checked later against the
+    // configured limits.
     message = parseOnceRead(text, { depth: maxDepth, ...bodyMass }).value;
   } catch (error) {
     const why = error instanceof JsonTextError ? ` This one cannot be used: ${error.message}.` : "";

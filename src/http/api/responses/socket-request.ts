@@ -47,21 +47,23 @@ export interface SocketRequestOptions {
   streamId: string | undefined;
   /** The header `x-headrace-tags` of the request that opened the connection. */
   tagHeader: string | null;
-  /** The header `x-headrace-priority` of that request. */
+  /** The header `x-headrace-priority` of the request that opened the connection. */
   priorityHeader: string | null;
-  /** The header `x-headrace-cache` of that request. */
+  /** The header `x-headrace-cache` of the request that opened the connection. */
   cacheHeader: string | null;
   /** Called with the event stream when the answer begins. */
   begun(stream: SocketStream): void;
 }
 
-/** After these errors the client sends the same message again, so its earlier response stays available. */
+/**
+ * After these errors, clients send the same message again. So the response that the message continues stays available.
+ */
 const sentAgain = new Set<ErrorCode>(["rate_limit_exceeded", "service_unavailable"]);
 
 /**
- * Runs a message. Resolves after the answer was sent, with the error if it failed; rejects if there was no
- * answer. After most errors the continued response is dropped (OpenAI, "WebSocket mode"), and the client sends
- * its whole input again.
+ * Answers a message. Resolves after the answer was sent, with the error if it broke off. Rejects if there was no
+ * answer. After most errors, the response that the message continues is dropped (OpenAI, "WebSocket mode"), and the
+ * client must send its whole input again.
  */
 export async function answerMessage(
   { body, generates }: SocketMessage,
@@ -115,8 +117,8 @@ async function answerTurn(
 }
 
 /**
- * Answers with an empty response that later ones can continue, without running a model or charging. The response
- * exists only on this connection.
+ * Answers with an empty response that later responses can continue, without running a model and without charge. The
+ * response exists only on this connection.
  */
 async function makeReady(
   request: DecodedRequest,
@@ -220,7 +222,10 @@ class SocketCall implements InferenceCall<void> {
     answer(stream);
   }
 
-  /** Keeps a response that is not stored, so that it can be continued on this connection. */
+  /**
+   * Stores a response on this connection, so that later messages can continue it. Used for responses that are not
+   * stored otherwise.
+   */
   #hold(response: Json): void {
     const { id, store, status, output } = response;
     const isWhole = status === "completed" || status === "incomplete";
@@ -234,18 +239,18 @@ class SocketCall implements InferenceCall<void> {
 export class SocketStream implements ClientStream {
   onDrain: (() => void) | undefined;
   readonly #link: WebSocketLink;
-  /** Beginning of each event, with the client's id of the conversation thread if there is one. */
+  /** Beginning of each event's JSON, with the client's id of the conversation thread. Empty if there is no id. */
   readonly #begin: string;
   readonly #ended: (response: Json | undefined) => void;
 
-  /** `ended` is called with the response in the last event, if there is one. */
+  /** `ended` is called at the end of the stream, with the response that the last event contains, if any. */
   constructor(link: WebSocketLink, streamId: string | undefined, ended: (response: Json | undefined) => void) {
     this.#link = link;
     this.#begin = streamId === undefined ? "" : `{"stream_id":${JSON.stringify(streamId)},`;
     this.#ended = ended;
   }
 
-  /** The caller writes only complete events. */
+  /** Sends the events. Each call must contain complete events. */
   write(bytes: string): boolean {
     for (const event of bytes.split("\n\n")) {
       const start = event.indexOf("data: ");

@@ -27,7 +27,7 @@ export interface StoredResponseRouteDeps extends EventStreamDeps {
 }
 
 const asked = z.string().max(128).optional();
-/** The parameter has no effect, because a stored response is returned exactly as it was sent. */
+/** The parameter is accepted but has no effect, because a stored response is returned exactly as it was sent. */
 const include = asked.meta({ description: "accepted, without effect: a response is returned as it was answered" });
 const responseQuery = z.object({
   include,
@@ -147,8 +147,8 @@ async function listItems(exchange: Exchange, principal: Principal, deps: StoredR
 }
 
 /**
- * Returns each input item once, at its first position. A different item with a repeated id gets a new id,
- * because paging uses ids as cursors.
+ * Returns each input item once, at its first position. If a different item has the same id, it gets a new id, because
+ * paging uses ids as cursors.
  */
 async function inputOf(
   { id, input, response }: StoredResponse,
@@ -157,7 +157,7 @@ async function inputOf(
   { responses, clock, requestLimits }: StoredResponseRouteDeps,
 ): Promise<(StoredItem & { id: string })[]> {
   const { bodyBytes } = requestLimits();
-  // Twice the body limit, because a stored output may be longer than a request.
+  // The limit is twice that of a request body, because a stored output may be longer than a request.
   const chain = await responses.chain(responseOwnerOf(principal), id, clock.nowSeconds(), 2 * bodyBytes, mayRead);
   const output = objectsOf(response["output"]).length;
   const all = "items" in chain ? chain.items.slice(0, chain.items.length - output) : input;
@@ -186,7 +186,9 @@ function idOf({ params }: Exchange): string {
   return params["id"] ?? "";
 }
 
-/** Returns the error for an unknown response. A deleted one, and that of another owner, get the same. */
+/**
+ * Returns the error for an unknown response. A deleted response, and a response of another owner, get the same error.
+ */
 function notFound(id: string): GatewayError {
   return new GatewayError(
     "not_found",

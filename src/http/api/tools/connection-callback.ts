@@ -1,4 +1,4 @@
-// The OAuth callback after a person connected their account at an MCP server.
+// The OAuth callback endpoint, called after a person connected their account at an MCP server.
 import type { BrowserSessions } from "../../../accounts/browser-sessions.ts";
 import type { Clock } from "../../../base/clock.ts";
 import { GatewayError } from "../../../base/errors.ts";

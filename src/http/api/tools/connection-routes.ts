@@ -34,7 +34,7 @@ export interface ToolConnectionRouteDeps extends EndpointDeps {
 }
 
 /**
- * Maximum connection attempts per minute. Each sends several requests to the MCP server and its authorization
+ * Maximum connection attempts per minute. Each attempt sends several requests to the MCP server and its authorization
  * server.
  */
 const startsPerMinute = 20;
@@ -145,12 +145,12 @@ const listPeople = adminEndpoint("GET", "/v1/admin/tools/connections", {
 });
 
 /**
- * The document of the client that all MCP servers once shared. Their connections still renew tokens with its URL. No
- * sign-in returns to its redirect URI, because no server can have this name.
+ * Name of the client metadata document that all MCP servers once shared. Old connections still renew tokens with its
+ * URL as their client id. Its redirect URI receives no sign-in, because no MCP server can have this name.
  */
 const formerClient = "headrace.json";
 
-/** The client ID metadata document. It is public, because authorization servers fetch it. */
+/** Serves the client ID metadata document. It is public, because authorization servers fetch it. */
 function document({ connectFlow }: ToolConnectionRouteDeps): ApiRoute {
   return {
     method: "GET",

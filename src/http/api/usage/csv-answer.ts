@@ -1,4 +1,4 @@
-// Sends CSV in pieces, at the client's pace.
+// Sends CSV in pieces, no faster than the client reads.
 import type { ClientStream } from "../../../base/bytes/client-stream.ts";
 import type { Cancellation } from "../../../base/cancellation.ts";
 import { toGatewayError } from "../../../wire/errors.ts";
@@ -6,8 +6,8 @@ import { csvType } from "../../content/csv.ts";
 import type { Exchange, StreamedAnswer } from "../../exchange/route.ts";
 
 /**
- * Returns a streamed CSV answer. The first piece is computed before, so that an early failure becomes an error
- * answer.
+ * Returns a streamed CSV answer. The first piece is computed before the answer begins, so that an early failure becomes
+ * an error answer.
  */
 export async function csvAnswer(exchange: Exchange, pieces: AsyncGenerator<string>): Promise<StreamedAnswer> {
   const first = await pieces.next();
@@ -24,14 +24,14 @@ export async function csvAnswer(exchange: Exchange, pieces: AsyncGenerator<strin
     } catch (error) {
       // Closes the connection, because a truncated answer must not look complete.
       client.abort();
-      // A client that left while a piece was computed is no error.
+      // If the client left while a piece was computed, that is logged without an error.
       log.finish(clientGone.cancelled ? undefined : toGatewayError(error));
     }
   };
   return { status: 200, headers: { "content-type": csvType }, begin: (client) => void begin(client) };
 }
 
-/** Adds `Accept` to the header `Vary`, because the answer may be JSON or CSV. */
+/** Adds `Accept` to the header `Vary`, because the same URL may return JSON or CSV. */
 export function variesByAccept({ answerHeaders }: Pick<Exchange, "answerHeaders">): void {
   answerHeaders["vary"] = answerHeaders["vary"] ? `${answerHeaders["vary"]}, Accept` : "Accept";
 }

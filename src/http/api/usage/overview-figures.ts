@@ -7,9 +7,9 @@ import type { UsageGroup, UsagePosition, UsageQuery, UsageReports, UsageSums } f
 import { firstTokenMs, rounded, shownSpeed, speed } from "./speed-wire.ts";
 
 const pageRows = 1_000;
-/** Maximum rows that are read. Further rows count only in the totals, not in any group. */
+/** Maximum rows that are read for the groups of a report. Further rows count only in the totals. */
 const maxRows = 100_000;
-/** One group more than a chart shows, so that a chart never shows "1 other". */
+/** One group more than a chart shows. So the remaining groups of a chart are never just "1 other". */
 const ofOneChart = 8;
 
 /** The time steps of a chart: start and length in seconds, and their number. */
@@ -46,8 +46,8 @@ export const rankingShape = z.object({
 });
 
 /**
- * The amount by which each chart ranks its groups. Charts of means rank by the amount that was measured, so that
- * one short answer does not put a group first.
+ * The value by which each chart ranks its groups. Charts of averages rank by the number of measured requests or tokens,
+ * so that one short answer does not put a group first.
  */
 const weights: Readonly<Record<(typeof charts)[number], (sums: UsageSums) => number>> = {
   requests: ({ requests }) => requests,
@@ -82,7 +82,9 @@ function add(sums: UsageSums, more: UsageSums, part = 1): void {
   sums.times = addCounts(sums.times, more.times);
 }
 
-/** Returns the sums of a period. A bucket that `until` divides counts in proportion. */
+/**
+ * Returns the sums of a period that ends at `until`. If `until` lies within a bucket, the bucket counts in proportion.
+ */
 export async function sumsUntil(reports: UsageReports, query: UsageQuery, until: number): Promise<UsageSums> {
   const sums = { ...nothing };
   for await (const row of rowsOf(reports, { ...query, groupBy: [] })) {
@@ -130,11 +132,11 @@ export async function stepSums(reports: UsageReports, query: UsageQuery, steps: 
 }
 
 export interface RankedGroups {
-  /** The groups that some chart shows, the one with the most requests first. */
+  /** The groups that at least one chart shows, sorted by their number of requests, the largest first. */
   groups: { id: string | null; sums: StepSums }[];
-  /** For each chart, the positions in `groups` of the groups that it shows. */
+  /** For each chart, the positions of its groups in `groups`. */
   ranking: z.infer<typeof rankingShape>;
-  /** The number of all groups, including those that no chart shows. */
+  /** The number of all groups, including those that are in no chart. */
   count: number;
 }
 

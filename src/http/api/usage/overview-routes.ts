@@ -1,4 +1,5 @@
-// The endpoints for the overview page, which requests all its data every few seconds: of an account, and of all accounts.
+// The endpoints for the overview page of an account, and of all accounts. The page requests all its data every few
+// seconds.
 
 import { z } from "zod";
 import { GatewayError, refusalReasons } from "../../../base/errors.ts";
@@ -44,7 +45,10 @@ export interface OverviewRouteDeps
 
 const hour = 3_600;
 const day = 24 * hour;
-/** The time ranges of the page. `bucket` is the unit of the usage reports, `step` that of the charts. */
+/**
+ * The time ranges of the page. `bucket` is the time unit of the usage reports; `step` is the time unit of the charts,
+ * in seconds.
+ */
 const ranges = {
   "24h": { bucket: "hour", step: hour, count: 24 },
   "7d": { bucket: "hour", step: 6 * hour, count: 28 },
@@ -52,12 +56,15 @@ const ranges = {
 } as const;
 const rangeNames = ["24h", "7d", "30d"] as const;
 const groups = ["model", "key", "app"] as const satisfies readonly UsageGroup[];
-/** The groups over all accounts whose sums are stored, as a page that polls must not add up the usage of every key. */
+/**
+ * The groupings over all accounts whose sums are stored. Other groupings would add up the usage of every key each time
+ * a page polls.
+ */
 const groupsOfAll = ["account", "model", "upstream", "deployment", "outcome"] as const satisfies readonly UsageGroup[];
 const shownErrors = 6;
 /**
- * The last bucket of the previous period counts in part. The part is rounded to this fraction, so that repeated
- * answers are equal.
+ * The last bucket of the previous period counts in part. The counted part is rounded to a multiple of 1/60, so that
+ * repeated answers are equal.
  */
 const partsOfBucket = 60;
 const keptAnswers = 64;
@@ -152,9 +159,9 @@ const overviewOfAll = overviewShape
 type Overview = z.infer<typeof overviewShape>;
 type Slow = Omit<Overview, "object" | "range" | "group_by" | "account">;
 
-/** The requests that an overview shows, and the names that the reader may see. */
+/** The part of the usage that an overview shows, and the names that the reader may see. */
 interface View {
-  /** A key of the cache. Readers with the same key see the same figures. */
+  /** The first part of the cache key. Readers with the same key see the same figures. */
   key: string;
   owner: Omit<RequestOwner, "accountId"> & { accountId: string | null };
   namesOf(ids: string[]): Promise<Record<string, string>>;
@@ -266,7 +273,7 @@ async function slowPart(deps: OverviewRouteDeps, view: View, asked: Asked): Prom
   return { usage, throttled, errors, names: await view.namesOf(ids.filter((id) => id !== null)) };
 }
 
-/** The groups whose values are ids of something with a name. */
+/** Groupings whose values are ids of objects that have names. */
 const namedGroups: ReadonlySet<UsageGroup> = new Set(["account", "key", "app"]);
 const maxRefusals = 1_000;
 

@@ -1,4 +1,4 @@
-// The endpoint for the number of requests that limits refused, by hour.
+// The endpoint for the number of requests that rate limits and quotas refused, by hour.
 import { z } from "zod";
 import { invalidRequest, refusalReasons } from "../../../base/errors.ts";
 import type { RefusalCount, RefusalQuery, RefusalStore } from "../../../domain/limits/refusal.ts";
@@ -76,7 +76,7 @@ const list = endpoint("GET", "/v1/refusals", {
   },
 });
 
-/** Returns the period in whole hours. */
+/** Returns the requested period, extended to whole hours. */
 export function hoursOf(asked: z.output<typeof refusalQuery>, nowSeconds: number): Pick<RefusalQuery, "start" | "end"> {
   const end = asked.end ?? nowSeconds + 1;
   const start = asked.start ?? Math.max(0, end - defaultDays * daySeconds);

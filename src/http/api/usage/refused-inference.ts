@@ -47,7 +47,7 @@ export function noteRefused(
   });
 }
 
-/** Codes of errors whose messages may quote a text that the client sent. */
+/** Codes of errors whose messages may quote text from the client. */
 const quotingCodes: ReadonlySet<ErrorCode> = new Set(["invalid_request", "not_found", "previous_response_not_found"]);
 
 /**

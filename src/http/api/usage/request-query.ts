@@ -11,7 +11,7 @@ import { time, timeText } from "./usage-query.ts";
 
 const defaultLimit = 50;
 const maxLimit = 200;
-/** The year 10000 in Unix seconds, after every possible time. */
+/** The start of the year 10000 in Unix seconds, later than every possible time. */
 const endOfTime = 253_402_300_800;
 
 const id = (what: string) => z.string().min(1).max(256).optional().meta({ description: what });
@@ -47,7 +47,10 @@ export const requestParameters = z.object({
   end: time.optional().meta({ description: `${timeText}; only requests that began earlier are listed` }),
 });
 
-/** Returns the filter. Undefined if an app asks for another app's requests, because then the list is empty. */
+/**
+ * Returns the filter for the caller's own requests. Returns undefined if an app asks for another app's requests: the
+ * list is then empty.
+ */
 export function requestFilter(
   asked: z.output<typeof requestParameters>,
   principal: Principal,
@@ -56,7 +59,7 @@ export function requestFilter(
   return { ...matching(asked), ...usageOwnerOf(principal) };
 }
 
-/** Returns the part of a filter that says nothing about its owner. */
+/** Returns the filter without the members that name the owner. */
 export function matching(asked: z.output<typeof requestParameters>): Omit<HistoryFilter, "accountId" | "environment"> {
   const { model, key, app, tag: ofTag, outcome, stream, start = 0, end = endOfTime } = asked;
   if (start >= end) throw invalidRequest("start: must be before end.");

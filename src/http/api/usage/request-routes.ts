@@ -32,7 +32,7 @@ export interface RequestRouteDeps extends EndpointDeps {
   chatWriter: Pick<ChatWriter, "flush">;
   toolContents: Pick<ToolContentStore, "find">;
   toolContentWriter: { flush(): Promise<void> };
-  /** Reports since when requests are stored. */
+  /** Knows since when requests are stored. */
   retention?: Pick<Retention, "keptSince">;
 }
 
@@ -98,7 +98,7 @@ const retrieve = endpoint("GET", "/v1/requests/:id", {
 
 type PageDeps = Pick<RequestRouteDeps, "requestHistory" | "ledger" | "refusedRequests" | "retention">;
 
-/** Reads a page of the list. Undefined `filter`: the list is empty. */
+/** Reads a page of the list. If `filter` is undefined, the list is empty. */
 export async function requestPage(
   filter: HistoryFilter | undefined,
   query: Pick<z.output<typeof requestParameters>, "cursor" | "limit">,
@@ -109,7 +109,8 @@ export async function requestPage(
   await allWrittenSoon(deps);
   const keptSince = deps.retention?.keptSince("requests") ?? null;
   const isCut = keptSince !== null && filter.start < keptSince;
-  // Skips the time of deleted requests, which would be searched hour by hour in the remaining sums.
+  // Skips the period whose requests are deleted. The hourly sums of that period still exist, so it would be searched
+  // hour by hour.
   const start = isCut ? Math.min(keptSince, filter.end) : filter.start;
   const { requests, next } = await listInTurn(exchange, principal, () =>
     deps.requestHistory.list({ ...filter, start }, { after, limit: query.limit }),

@@ -1,4 +1,4 @@
-// The JSON of a request: an ended one with its attempt log, or a refused one.
+// The JSON of a request: either one that has ended, with its attempt log, or a refused one.
 
 import { z } from "zod";
 import { errorCodes } from "../../../base/errors.ts";
@@ -223,7 +223,7 @@ function usedOf(record: UsageRecord) {
     estimated: record.estimated,
     capped: record.capped,
     from_cache: record.parts?.details?.replayed !== undefined,
-    // `nanoUsd` is a whole number, so the division prints the exact decimal.
+    // `nanoUsd` is a whole number, so the conversion to USD yields the exact decimal.
     cost: record.nanoUsd === null ? null : usdOf(record.nanoUsd),
     upstream: record.upstream,
     attempts: attemptsIn(trailOf(record)),
@@ -268,7 +268,7 @@ function statusOf(code: string | null): number | null {
   return known === undefined ? null : errorTable[known].status;
 }
 
-/** Returns the attempt log. A record without one had a single attempt, at its upstream. */
+/** Returns the attempt log. A record without an attempt log had a single attempt, at the record's upstream. */
 function trailOf({ trail, upstream, model, outcome, queueMs, durationMs }: UsageRecord): Trail {
   if (trail !== undefined) return trail;
   if (upstream === null) return [];

@@ -17,8 +17,8 @@ export interface Sight {
 export const seesAllNames: Sight = { key: () => true, person: () => true };
 
 /**
- * Returns what the caller may see, by the rules of lists: managers of keys see key names, owners and admins see
- * people, and everybody sees their own name.
+ * Returns the names that the caller may see, by the same rules as in lists: managers of keys see key names, owners and
+ * admins see names of people, and everybody sees their own name.
  */
 export function sightOf(principal: Principal): Sight {
   const { person, appId, scopes } = principal;
@@ -36,7 +36,7 @@ export interface StatementNames {
   app(id: string): string | null;
 }
 
-/** The number of apps that are read before other work gets time. */
+/** Number of apps that are read in a row before other work runs. */
 const atOnce = 20;
 
 export async function statementNames(

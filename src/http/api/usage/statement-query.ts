@@ -13,7 +13,7 @@ const monthText = "such as 2026-09, in UTC; by default the current month";
 /** A month from 1970 to 9999, because times are Unix seconds and years have four digits. */
 export const month = z.string().transform((text, context): CalendarMonth => {
   const [, year, number] = /^(\d{4})-(0[1-9]|1[0-2])$/.exec(text) ?? [];
-  // Years before 1970 are excluded. `Date.UTC` would take 0 to 99 for the years 1900 to 1999.
+  // Years before 1970 are refused. `Date.UTC` would interpret the years 0 to 99 as 1900 to 1999.
   const start = year === undefined || Number(year) < 1970 ? -1 : Date.UTC(Number(year), Number(number) - 1, 1) / 1000;
   if (start >= 0) return calendarMonthOf(start);
   context.addIssue({ code: "custom", message: "not a month" });

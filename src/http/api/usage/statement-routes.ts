@@ -1,4 +1,4 @@
-// The endpoints for monthly cost statements, of one account or of all accounts. Their lines add up to the
+// The endpoints for monthly cost statements, of one account or of all accounts. The lines of a statement add up to the
 // ledger's total.
 import type { z } from "zod";
 import type { CalendarMonth } from "../../../base/calendar-month.ts";
@@ -53,12 +53,12 @@ export interface StatementRouteDeps extends StatementNameSources {
   statements: Pick<Statements, "read">;
   accounts: Pick<AccountStore, "findAccount" | "listAccounts">;
   organizations: Pick<OrganizationStore, "findOrganization" | "listAccountsOf">;
-  /** The ledger whose records of all processes are flushed before a statement. */
+  /** The ledger to flush before a statement, so that the records of all processes are in the database. */
   summedLedger: Pick<Ledger, "flush">;
   clock: Clock;
   /** The public base URL of this server. */
   installationUrl(): string;
-  /** Unix seconds since which requests without a price are counted; 0 for always. */
+  /** Time in Unix seconds since which requests without a price are counted. 0 if they were always counted. */
   unpricedSince: number;
 }
 
@@ -182,7 +182,7 @@ async function statementAnswer(
   return Response.json(wire);
 }
 
-/** Returns names for the lines of a statement and for its filter. */
+/** Returns the names of the ids in a statement's lines and in its filter. */
 async function namesIn(
   deps: Deps,
   query: StatementQuery,
@@ -196,7 +196,7 @@ async function namesIn(
     ...(appId === undefined ? {} : { app: appId }),
     ...(tag === undefined ? {} : { tag }),
   };
-  // Without usage, an id in the filter may belong to another account, so its name is not shown.
+  // Without any usage, the filter's id may belong to another account, so its name must not be shown.
   const named = total.requests === 0 ? lines : [{ groups: of }, ...lines];
   return { names: await statementNames(query, named, sight, deps), of };
 }
@@ -247,7 +247,7 @@ async function linesOfAccounts(
   }
 }
 
-/** Throws unless all usage of a past month is in the database, because its statement must be complete. */
+/** Throws if a past month's usage may not all be in the database yet, because its statement must be complete. */
 async function allWritten({ clock, summedLedger }: Deps, { end }: Pick<CalendarMonth, "end">): Promise<void> {
   if ((await writtenSoon(summedLedger)) || end > clock.nowSeconds()) return;
   const message = "What was used last is not in the database yet, so that this statement would lack it. Retry in 1 s.";

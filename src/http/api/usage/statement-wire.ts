@@ -129,10 +129,10 @@ export function sumsToWire(sums: StatementSums): z.infer<typeof figuresShape> {
   };
 }
 
-/** Groups whose ids have names. */
+/** The groupings whose ids have names. */
 const named = ["key", "person", "app"] as const satisfies readonly StatementGroup[];
 
-/** Returns the groups of a line, with the names that are known. */
+/** Returns the ids of a line, with their names if known. */
 export function groupsToWire(groups: StatementLine["groups"], names: StatementNames) {
   const wire: Pick<LineWire, StatementGroup | `${(typeof named)[number]}_name`> = {};
   for (const group of statementGroups) {
@@ -164,7 +164,7 @@ export function linesToWire(
 type Head = Pick<StatementWire, "installation" | "environment" | "month" | "is_over" | "time_zone" | "currency">;
 
 const headColumns = ["row", "installation", "environment", "month", "is_over", "time_zone"] as const;
-/** Columns that show the filter, so that a filtered statement does not look complete. */
+/** Columns with the values of the filter, so that a filtered statement does not look complete. */
 const partColumns = ["key", "person", "app", "tag"] as const;
 const figureColumns = [...(Object.keys(figures) as (keyof typeof figures)[]), "currency"] as const;
 
@@ -178,8 +178,8 @@ function figureCells(sums: StatementSums, { currency }: Head): (string | number)
 }
 
 /**
- * Yields all lines, then one row that sums up the lines left out, then the total. The column `row` says which
- * kind a row is.
+ * Yields all lines, then a row with the sum of the lines that were left out, then the total. The column `row` says
+ * which kind a row is.
  */
 export function* statementCsv(
   head: Head & Pick<StatementWire, "account" | "of" | "group_by" | "overlaps">,
@@ -193,7 +193,7 @@ export function* statementCsv(
   const lastCells = (row: "others" | "total", sums: StatementSums) => [
     ...headCells(row, head),
     ...account,
-    // A request counts only once in the total, even if lines overlap.
+    // The total counts each request once, even if lines overlap.
     String(row === "others" && head.overlaps),
     ...groups.map(() => null),
     ...figureCells(sums, head),
@@ -223,7 +223,7 @@ export interface AccountLine {
   sums: StatementSums;
 }
 
-/** The columns of the organization are there only if the statement covers one. */
+/** Yields all accounts' lines as CSV. Columns for the organization are included only if the statement covers one. */
 export function* allAccountsCsv(
   head: Head & Pick<AllAccountsWire, "organization">,
   lines: readonly AccountLine[],

@@ -16,7 +16,7 @@ import { usageOwnerOf } from "./usage-owner.ts";
 
 const daySeconds = 86_400;
 const defaultDays = 30;
-/** The default period of sums by minute, which are for watching. */
+/** Minutes of the default period for sums by minute, which people watch live. */
 const defaultMinutes = 5;
 const maxDays: Record<UsageBucket, number> = { minute: 1, hour: 366, day: 3660, month: 3660 };
 export const maxRows = 1000;
@@ -28,7 +28,7 @@ export const time = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-/** Groups for the publisher of an app. Tags are excluded, because they belong to the users' accounts. */
+/** Groupings for the publisher of an app. Tags are excluded, because they belong to the accounts that use the app. */
 const publicGroups = usageGroups.filter((group) => group !== "tag");
 
 export function groupList(known: readonly UsageGroup[]) {
@@ -77,7 +77,7 @@ export const keyUsageParameters = usageParameters.extend({
   tag: tag.optional().meta({ description: "a tag; only requests with it count" }),
 });
 
-/** Parameters of an account's report. Only this report can be filtered by key or app. */
+/** Parameters of the report on a whole account. Only this report can be filtered by key or app. */
 export const accountUsageParameters = keyUsageParameters.extend({
   key: z
     .string()
@@ -93,15 +93,15 @@ export const accountUsageParameters = keyUsageParameters.extend({
     .meta({ description: "the id of an OAuth app; only usage through it counts" }),
 });
 
-/** Restricts a report to one key, or to an app's usage by all accounts for its publisher. */
+/** Restricts a report to one key, or to the usage of one app by all accounts. */
 export interface UsageScope {
   keyId?: string;
   publishedAppId?: string;
-  /** The usage that an operator asks for, in place of the caller's own. */
+  /** The usage that an operator asks for. It replaces the caller's own usage. */
   forOperator?: Pick<UsageQuery, "accountId" | "organizationId" | "environment" | "personId" | "upstream" | "outcome">;
 }
 
-/** Returns the query for the usage that the caller sees, or for a part of it. */
+/** Returns the query for the usage that the caller may see, or for the part of it in `only`. */
 export function usageQuery(
   asked: Omit<z.output<typeof usageParameters>, "bucket"> & { bucket: UsageBucket } & Partial<
       Pick<z.output<typeof accountUsageParameters>, "key" | "app" | "tag">
@@ -145,13 +145,16 @@ export function usageQuery(
   };
 }
 
-/** Encodes a row's position as a cursor. It includes the kind of report. */
+/** Encodes a row's position as a cursor. The cursor includes the bucket and grouping of its report. */
 export function encodeCursor({ bucket, groupBy }: UsageQuery, { start, groups }: UsagePosition): string {
   const values = groupBy.map((group) => groups[group] ?? null);
   return Buffer.from(JSON.stringify([reportKind(bucket, groupBy), start, ...values])).toString("base64url");
 }
 
-/** Decodes a cursor. Throws `invalid_request` for an invalid one, or that of another kind of report. */
+/**
+ * Decodes a cursor. Throws `invalid_request` if the cursor is invalid or belongs to a report with another bucket or
+ * grouping.
+ */
 export function decodeCursor({ bucket, groupBy }: UsageQuery, cursor: string): UsagePosition {
   const [kind, at, ...values] = parseCursor(cursor);
   const start = z.int().min(0).max(lastSecond).safeParse(at).data;

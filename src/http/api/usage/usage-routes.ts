@@ -42,7 +42,7 @@ export interface UsageRouteDeps {
   ledger: Pick<Ledger, "flush">;
   keys: Pick<KeyStore, "findChainById">;
   clock: Clock;
-  /** Reports since when hourly sums are stored. */
+  /** Knows since when hourly sums are stored. */
   retention?: Pick<Retention, "keptSince">;
 }
 
@@ -86,7 +86,7 @@ const usageRow = z
   })
   .meta({ id: "UsageRow" });
 
-/** Usage of all accounts, with the groups of operators. */
+/** A row of the usage of all accounts, with the groupings that only operators get. */
 const allUsageRow = usageRow
   .extend({
     account: z.string().optional().describe("Id of the account, if `group_by` has it."),
@@ -183,7 +183,7 @@ export function usageRoutes(deps: UsageRouteDeps): ScopedRoute[] {
       async handle(exchange, principal) {
         const id = exchange.params["id"] ?? "";
         requireKeyManager(principal);
-        // Only API keys have reports of their own. Usage of members and apps is in the report by key.
+        // Reports by key exist only for API keys. For members and apps, use the report grouped by key.
         const key = (await deps.keys.findChainById(id))?.keys[0];
         if (key && isHere(principal, key))
           return answerUsage(deps, exchange, principal, { keyId: id }, keyUsageParameters);
@@ -208,7 +208,7 @@ export async function answerUsage(
   return answerReport(deps, exchange, principal, asked, usageQuery(asked, principal, deps.clock.nowSeconds(), only));
 }
 
-/** Answers with the report of `query`. `more` returns further members of the JSON. */
+/** Answers with the report for `query`, as JSON or CSV. `more` returns further members of the JSON. */
 export async function answerReport(
   deps: Omit<UsageRouteDeps, "keys">,
   exchange: Exchange,
@@ -239,7 +239,7 @@ export async function answerReport(
   });
 }
 
-/** Yields all rows as CSV, page by page, beginning after `after`. */
+/** Yields all rows as CSV, page by page, starting behind the position `after`. */
 async function* csvOf(
   reports: UsageReports,
   query: UsageQuery,

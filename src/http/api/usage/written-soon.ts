@@ -1,10 +1,10 @@
-// Waits shortly until requests that just ended are in the database.
+// Waits briefly until requests that have just ended are in the database.
 
 const maxMs = 1_000;
 
 /**
- * Resolves to true once everything settled so far is in the database. Resolves to false after `maxMs`, or if
- * writing fails.
+ * Resolves to true once everything recorded so far is in the database. Resolves to false after `maxMs`, or if writing
+ * fails.
  */
 export async function writtenSoon(writer: { flush(): Promise<void> }): Promise<boolean> {
   let timer: ReturnType<typeof setTimeout> | undefined;

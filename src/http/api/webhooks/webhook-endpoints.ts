@@ -28,9 +28,9 @@ export interface WebhookRouteDeps extends EndpointDeps {
 export interface WebhookKind {
   endpoint: ReturnType<typeof scopedEndpoints<WebhookRouteDeps>>;
   base: "/v1/webhooks" | "/v1/admin/webhooks";
-  /** Inserted between verb and noun of the operation ids. */
+  /** Inserted into the operation ids, between verb and noun. */
   infix: "" | "Operator";
-  /** The owner of the webhooks, as named in the descriptions of endpoints. */
+  /** A phrase for the owner of the webhooks, used in the descriptions of endpoints. */
   whose: string;
   /** Returns the owner of the webhooks. Throws if the caller may not manage them. */
   ownerOf(principal: Principal): WebhookOwner;
@@ -124,7 +124,7 @@ function remove({ endpoint, base, infix, whose, ownerOf }: WebhookKind) {
   });
 }
 
-/** Endpoints for other operations on a webhook than changing its settings. */
+/** Declares the endpoints for operations on a webhook other than changing its settings. */
 function working({ endpoint, base, infix, whose, ownerOf }: WebhookKind) {
   const rotate = endpoint("POST", `${base}/:id/rotate-secret`, {
     operationId: `rotate${infix}WebhookSecret`,

@@ -1,4 +1,5 @@
-// Parts of the pages on which a person decides about an app: its name, scopes, the account choice and the buttons.
+// Parts of the pages on which a person decides about an app: the app's name and scopes, the account choice and the
+// buttons.
 import { looksLikeOurs } from "../../../accounts/app-name.ts";
 import type { Environment } from "../../../domain/api-key.ts";
 import { commandLineAppId, type PublishedApp } from "../../../domain/people/app.ts";
@@ -20,7 +21,7 @@ function titleOf(app: Named): string {
   return plainName(app.name) || app.id;
 }
 
-/** Returns the app's name as HTML. Its text direction does not affect the text around it. */
+/** Returns the app's name as HTML. The text direction of the name does not affect the text around it. */
 export function nameOf(app: Named): Html {
   return html`<bdi>${titleOf(app)}</bdi>`;
 }
@@ -32,8 +33,8 @@ function publisherLine(app: PublishedApp): Html {
 }
 
 /**
- * Returns a notice with the host of the app's metadata document in ASCII, so that look-alike letters appear as
- * `xn--`.
+ * Returns a notice with the host of the app's metadata document. The host is in ASCII, so that look-alike letters
+ * appear as `xn--`.
  */
 function unverifiedNotice(documentUrl: string | null): Html {
   const who =
@@ -43,7 +44,7 @@ function unverifiedNotice(documentUrl: string | null): Html {
   return html`<div class="notice" role="note"><p>${who} Allow this app only if you have just started to connect it yourself.</p></div>`;
 }
 
-/** Returns a warning for an app whose name imitates ours. New apps cannot register such names. */
+/** Returns a warning if the app's name imitates a name of the gateway. Such names can no longer be registered. */
 function imitationWarning(app: Named): Html | undefined {
   if (app.id === commandLineAppId || !looksLikeOurs(app.name)) return undefined;
   return html`<div class="notice" role="note"><p>This app is not part of this server, although its name suggests that. Its publisher chose the name.</p></div>`;
@@ -78,8 +79,8 @@ const environmentWarnings: Readonly<Record<Environment, string | undefined>> = {
 };
 
 /**
- * Returns a warning for an app of a test environment. An app without an account acts in the server's environment, so it
- * gets none.
+ * Returns a warning for an app of a test environment. Apps without an account act in the server's environment, so they
+ * get no warning.
  */
 function environmentWarning(app: PublishedApp): Html | undefined {
   const isOfNobody = app.id === commandLineAppId || app.unverified !== undefined;
@@ -87,7 +88,10 @@ function environmentWarning(app: PublishedApp): Html | undefined {
   return warning === undefined ? undefined : html`<div class="notice" role="note"><p>${warning}</p></div>`;
 }
 
-/** Returns the person's current account, if it can be chosen. */
+/**
+ * Returns the membership in the person's current account. If that account cannot be chosen, returns the first
+ * membership.
+ */
 export function preferredMembership(
   memberships: readonly OwnMembership[],
   { membership }: Pick<SignedIn, "membership">,
@@ -95,7 +99,7 @@ export function preferredMembership(
   return memberships.find(({ accountId }) => accountId === membership?.accountId) ?? memberships[0];
 }
 
-/** Renders the account, or a choice if there are several. */
+/** Renders the account, or a selection if there are several accounts. */
 function accountChoice(
   memberships: readonly OwnMembership[],
   { signedIn, fault }: Pick<DecisionParts, "signedIn" | "fault">,
@@ -116,7 +120,7 @@ ${hidden("account", only.accountId)}`;
 ${alert}</fieldset>`;
 }
 
-/** The refusing button comes first, because the Enter key activates the first button. */
+/** The button that refuses comes first, because the Enter key activates the first button. */
 const decisionButtons = html`<div class="actions">
 <button name="decision" value="deny" class="second">Deny</button>
 <button name="decision" value="allow">Allow</button>
@@ -126,11 +130,11 @@ function whoIsSignedIn({ person }: SignedIn): Html {
   return html`<p class="after quiet">You are signed in as <bdi>${person.email}</bdi>. You can revoke access at any time in your <a href="/settings">settings</a>.</p>`;
 }
 
-/** A choice in the form that is invalid, and why. */
+/** An invalid choice in the submitted form, and the reason. */
 export interface ChoiceFault {
   field: "account" | "tools" | "cap";
   message: string;
-  /** The fields that were sent, so that other choices are kept. */
+  /** The fields of the submitted form, so that the other choices stay selected. */
   sent: ReadonlyMap<string, string>;
 }
 
@@ -140,7 +144,7 @@ export interface DecisionParts {
   app: PublishedApp;
   signedIn: SignedIn;
   scopes: readonly Scope[];
-  /** The tools to choose from. Undefined if there is nothing to choose. */
+  /** The tools among which to choose. Undefined if there is no choice. */
   toolChoice: ToolChoice | undefined;
   /** The accounts that can be chosen. */
   memberships: readonly OwnMembership[];
@@ -180,7 +184,7 @@ ${whoIsSignedIn(signedIn)}`,
   };
 }
 
-/** Returns the chosen account, or undefined if it cannot be chosen. */
+/** Returns the membership that the person chose, or undefined if it cannot be chosen. */
 export function chosenMembership(
   memberships: readonly OwnMembership[],
   account: string | undefined,

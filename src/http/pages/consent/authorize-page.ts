@@ -1,4 +1,4 @@
-// The page on which a person allows or refuses an app to act for them.
+// The page on which a person allows or refuses an app to act on the person's behalf.
 import type { OwnMembership } from "../../../domain/people/person.ts";
 import type { SignedIn } from "../../../domain/people/session.ts";
 import type { ValidRequest } from "../../../oauth/authorize/flow.ts";
@@ -41,7 +41,7 @@ export function consentPage({
   };
 }
 
-/** Returns the page for a person without an account for the app. They can only refuse. */
+/** Returns the page for a person who has no account that the app could use. The person can only refuse. */
 export function noAccountPage({
   request,
   query,
@@ -69,13 +69,13 @@ function hiddenFields(signedIn: SignedIn, query: string, ticket: string): readon
 }
 
 /**
- * Returns sources for the CSP directive `form-action`. Chromium applies it to all redirects after a form, also
- * within the app. So all hosts of the scheme are allowed.
+ * Returns sources for the CSP directive `form-action`. Chromium also applies this directive to all redirects after the
+ * form, even those within the app. So all hosts of the redirect URI's scheme are allowed.
  */
 function formTargets(redirectUri: string): string[] {
   const { protocol, hostname, host } = new URL(redirectUri);
   if (protocol !== "http:") return [protocol];
-  // CSP cannot express an IPv6 address, so all http hosts are allowed.
+  // CSP cannot express an IPv6 address, so for one all http hosts are allowed.
   return [hostname.startsWith("[") ? "http:" : `http://${host}`, "https:"];
 }
 

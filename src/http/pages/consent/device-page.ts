@@ -8,12 +8,14 @@ import { html } from "../html.ts";
 import type { Page } from "../layout.ts";
 import { type ChoiceFault, type DecisionParts, decisionPage } from "./app-parts.ts";
 
-/** Formats a user code as the device shows it. */
+/** Formats a user code in the way that the device shows it. */
 export function shownUserCode(userCode: string): string {
   return `${userCode.slice(0, 4)}-${userCode.slice(4)}`;
 }
 
-/** Returns the page to enter a code. `value` fills the field, but the person must submit it (RFC 8628, 3.3.1). */
+/**
+ * Returns the page to enter a code. `value` is filled in, but the person must still submit the form (RFC 8628, 3.3.1).
+ */
 export function codePage(signedIn: SignedIn, { value, fault }: { value?: string; fault?: FormFault } = {}): Page {
   return {
     title: "Connect a device",

@@ -10,7 +10,7 @@ import { type Html, html } from "../html.ts";
 const field = "spend_cap";
 const amountPattern = /^\d{1,7}(?:\.\d{1,6})?$/;
 
-/** Reports whether the app spends money of its own: it uses models, and is not the person's own command line. */
+/** Reports whether a cap applies to the app: it uses models, and is not the person's own command line tool. */
 function spends({ id }: Pick<App, "id">, scopes: readonly Scope[]): boolean {
   return id !== commandLineAppId && scopes.includes("chat:write");
 }
@@ -28,7 +28,10 @@ export function spendingCapField(
 ${alert}<p class="quiet">Once the app has spent this much, its requests are refused until the next month. If you leave this empty, a cap that you set before stays. You can change it in your settings.</p>`;
 }
 
-/** Returns the quotas of the submitted form, or `fault` if the amount is invalid. Null keeps the earlier quotas. */
+/**
+ * Returns the quotas of the submitted form, or `fault` if the amount is invalid. `quotas` is null if the earlier quotas
+ * stay.
+ */
 export function chosenCap(
   app: Pick<App, "id">,
   scopes: readonly Scope[],

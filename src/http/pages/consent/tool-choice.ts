@@ -14,9 +14,9 @@ import { plainName } from "./plain-name.ts";
 
 export interface ToolChoice {
   servers: readonly ChoosableServer[];
-  /** True if all servers can be chosen at once, including those added later. */
+  /** True if the person can choose all servers at once, including servers that are added later. */
   mayBeAll: boolean;
-  /** True if the current choice is not all servers. */
+  /** True if the current choice is limited to some servers. */
   isSome: boolean;
 }
 
@@ -24,7 +24,10 @@ interface ChoosableServer {
   name: string;
   /** The server's title. Undefined if it has none, or if the person may not use the server. */
   title: string | undefined;
-  /** The entries that choosing the server grants: the whole server, or those of its tools that were granted before. */
+  /**
+   * The tool entries that are granted by choosing the server: the whole server, or those of its tools that were granted
+   * before.
+   */
   entries: readonly string[];
   isChosen: boolean;
 }
@@ -37,19 +40,20 @@ export interface ToolChoiceDeps {
 interface Asking {
   app: PublishedApp;
   scopes: readonly Scope[];
-  /** The paths of the resources in the app's request (RFC 8707). */
+  /** Paths of the resources that the app's request names (RFC 8707). */
   resources: readonly string[];
   memberships: readonly OwnMembership[];
   /** The tools that were granted before. */
   before: Authorization["tools"];
 }
 
-/** The most servers on a page. The dashboard can grant others. */
+/** Maximum servers on a page. Further servers can be granted in the dashboard. */
 const maxServers = 100;
 
 /**
- * Returns the choice. Undefined if the app uses no tools, or is our own command line tool. A server in the
- * request is offered even if it does not exist, so that nobody learns which exist.
+ * Returns the choice of servers. Returns undefined if the app uses no tools, or is the gateway's own command line tool.
+ * A server that the request names is offered even if it does not exist, so that the page does not reveal which servers
+ * exist.
  */
 export async function toolChoice(asking: Asking, deps: ToolChoiceDeps): Promise<ToolChoice | undefined> {
   const { app, scopes, resources, before } = asking;
@@ -71,7 +75,7 @@ export async function toolChoice(asking: Asking, deps: ToolChoiceDeps): Promise<
   return { servers, mayBeAll: named.length === 0, isSome: before !== null };
 }
 
-/** Returns the servers that the person may use in any of the accounts and the app may get, sorted by name. */
+/** Returns the servers that the app may get and that the person may use in at least one account, sorted by name. */
 async function usableServers(
   { app, memberships }: Asking,
   { mcpServers, keys }: ToolChoiceDeps,
@@ -91,7 +95,7 @@ async function usableServers(
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** Returns the choice with the selection in the submitted form. */
+/** Returns the choice with the selection that the form contains. */
 export function asSent(choice: ToolChoice | undefined, sent: ReadonlyMap<string, string>): ToolChoice | undefined {
   if (!choice) return undefined;
   const servers = choice.servers.map((server) => ({ ...server, isChosen: sent.has(fieldOf(server.name)) }));

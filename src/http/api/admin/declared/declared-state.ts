@@ -1,4 +1,4 @@
-// Compares documents with the objects of the installation, and makes the objects what the documents say.
+// Compares declared documents with the existing objects, and changes the objects to match the documents.
 import { createHash } from "node:crypto";
 import { GatewayError, invalidRequest } from "../../../../base/errors.ts";
 import { shown } from "../../../../base/text/shown.ts";
@@ -30,26 +30,32 @@ export interface DeclaredDeps extends KindDeps {
   audit: Pick<AuditLog, "append">;
 }
 
-/** Changes of objects of one kind that run at the same time. Adding an upstream may wait for the upstream. */
+/**
+ * Maximum objects of one kind that are changed at the same time. Adding an upstream may take long, because it waits for
+ * the upstream.
+ */
 const sideBySide = 8;
 
-/** Name of the account that the installation began with. Its id differs in each installation. */
+/**
+ * External name of the account that was created with the installation. The id of this account differs in each
+ * installation.
+ */
 const firstAccount = "first";
 
-/** The objects and marks of a kind. */
+/** The existing objects of a kind, and the marks that connect them with documents. */
 interface Known {
   /** The objects that can be used, by id. */
   objects: ReadonlyMap<string, Current>;
   ended: ReadonlySet<string>;
   marks: ReadonlyMap<string, DeclaredMark>;
-  /** Names by the object's id. */
+  /** External names by the id of the object. */
   names: ReadonlyMap<string, string>;
 }
 
 interface Step extends Planned {
   mark: DeclaredMark | undefined;
   id: string;
-  /** The object that a new one replaces. */
+  /** The object that is removed when the new object is created. */
   old?: { id: string; remove(): Promise<void> };
   /** Resolves with the secret of a new object. */
   run(how: Applying): Promise<string | undefined>;
@@ -59,7 +65,7 @@ type Caller = Pick<Applying, "principal" | "origin">;
 
 interface Context extends Applying {
   accounts: Map<string, string>;
-  /** All marks. They are read before the objects: a mark without an object is an unfinished creation. */
+  /** All marks, read before the objects. If a mark has no object, a run was cut off before it created the object. */
   marks: readonly DeclaredMark[];
 }
 
@@ -77,7 +83,10 @@ export async function documentsOf(deps: DeclaredDeps, caller: Caller): Promise<D
   return documents;
 }
 
-/** Returns undefined if the object has no effect, because headrace.yaml has its name. */
+/**
+ * Returns the document of an object. Returns undefined if headrace.yaml defines the same name, because the object then
+ * has no effect.
+ */
 async function documentOf(
   deps: DeclaredDeps,
   kind: DeclaredKind,
@@ -93,7 +102,7 @@ async function documentOf(
   return { object: "document", kind, name, managed_by, spec, secrets: Object.keys(setOnly(secrets)) };
 }
 
-/** Plans the application of the documents, and applies them unless only the plan is wanted. */
+/** Plans the changes that the documents need. Makes the changes, unless the request asks only for the plan. */
 export async function applyDocuments(deps: DeclaredDeps, caller: Caller, request: ApplyRequest) {
   const { managed_by: managedBy, documents, prune = false, plan = false, expect, lost = [] } = request;
   const { how, steps } = await planned(deps, caller, { managedBy, documents, prune, lost });
@@ -107,7 +116,7 @@ export async function applyDocuments(deps: DeclaredDeps, caller: Caller, request
   return { object: "apply" as const, managed_by: managedBy, digest, data: shown };
 }
 
-/** Makes the object of one document what it says. Only an object without a manager may be given without one. */
+/** Creates or changes the object of one document. `managedBy` may only be missing if the object has no manager. */
 export async function applyDocument(
   deps: DeclaredDeps,
   caller: Caller,
@@ -129,7 +138,7 @@ function secretOf(secrets: ReadonlyMap<Step, string>, step: Step): { secret?: st
 /** Kinds whose documents name accounts. */
 const referringKinds: ReadonlySet<DeclaredKind> = new Set(["mcp_server", "webhook", "key"]);
 
-/** Reads the marks, and the accounts if one of the kinds refers to them. */
+/** Reads the marks. Reads the accounts too, if documents of one of the kinds name accounts. */
 async function contextOf(
   deps: DeclaredDeps,
   caller: Caller,
@@ -179,7 +188,7 @@ interface Wanted {
   managedBy: string | null;
   documents: readonly GivenDocument[];
   prune: boolean;
-  /** Objects whose secret the caller does not have. */
+  /** Objects whose secret the caller has lost. They are replaced by new objects. */
   lost: readonly Pick<GivenDocument, "kind" | "name">[];
 }
 
@@ -272,7 +281,7 @@ async function stepOf(
   };
 }
 
-/** Returns the id of the object with this external name, which may be the id itself. */
+/** Returns the id of the object with this external name. If no object has the name, the name is taken as the id. */
 function idOf({ marks, names }: Known, name: string): string {
   return marks.get(name)?.targetId ?? [...names].find(([, one]) => one === name)?.[0] ?? name;
 }
@@ -295,10 +304,10 @@ function removal(deps: DeclaredDeps, kind: DeclaredKind, name: string, known: Kn
 }
 
 /**
- * Runs the steps, the objects of one kind side by side. Each step first stores the mark, which fails if another request
- * changed the mark since the plan. So no step changes or deletes an object that another manager has adopted. The mark
- * is removed after its object is deleted, so that a run that was cut off can be repeated. An object that is replaced
- * keeps its mark until it is deleted, so that it is never without one.
+ * Runs the steps; those for objects of one kind run concurrently. Each step first stores the mark, which fails if
+ * another request changed the mark since the plan. So no step changes or deletes an object that another manager has
+ * adopted. The mark is removed only after its object is deleted, so that an interrupted run can be repeated. If an
+ * object is replaced, its mark refers to the old object until that is deleted, so the object is never without a mark.
  */
 async function run(
   deps: DeclaredDeps,
@@ -363,7 +372,10 @@ async function record(
   await audit.append([auditEvent("documents.applied", principal, origin, aboutInstallation(managedBy, detail))]);
 }
 
-/** `wanted`: the external names of the objects that are needed. Missing for all objects. */
+/**
+ * Reads the objects of a kind. `wanted` are the external names of the needed objects; if it is missing, all objects are
+ * read.
+ */
 async function knownOf(
   deps: DeclaredDeps,
   kind: DeclaredKind,
@@ -396,8 +408,8 @@ function kindOf(deps: DeclaredDeps, kind: DeclaredKind): Kind<Settings> {
 }
 
 /**
- * Returns the manager of the object. An object that is younger than its mark was made by hand, after the marked object
- * was deleted by hand.
+ * Returns the manager of the object. If the object is younger than its mark, it has no manager: the marked object was
+ * deleted by hand, and this one was created by hand.
  */
 function managerOf({ marks, objects }: Known, name: string): string | null {
   const mark = marks.get(name);
@@ -412,7 +424,7 @@ function keptOf({ kept = [] }: Kind<Settings>, spec: Settings, { settings }: Cur
   );
 }
 
-/** Returns the settings of an object of which only the required members are given. */
+/** Returns the default settings that an object has if only its required members are given. */
 async function defaultsOf(
   deps: DeclaredDeps,
   kind: DeclaredKind,
@@ -429,8 +441,9 @@ async function defaultsOf(
 }
 
 /**
- * Returns no defaults for an object that could not be made any more, such as one that names a deleted node: all its
- * settings are shown. Returns undefined if the object has no effect, because headrace.yaml has its name.
+ * Returns the default settings of a stored object. Returns none if the object could not be created today, for example
+ * because its node was deleted; then all settings are shown. Returns undefined if headrace.yaml defines the same name,
+ * because the object then has no effect.
  */
 async function defaultsOfStored(...about: Parameters<typeof defaultsOf>): Promise<Settings | undefined> {
   try {
@@ -462,7 +475,7 @@ function secretChanges(before: Settings, after: Settings): DeclaredChange[] {
   return changed.map((field) => ({ field, secret: true }));
 }
 
-/** Returns the differences by the path of the member. Lists are compared as wholes. */
+/** Returns the changed members by their paths. A changed list counts as one change. */
 function changesOf(before: Settings, after: Settings, prefix = ""): DeclaredChange[] {
   const members = new Set([...Object.keys(before), ...Object.keys(after)]);
   return [...members].flatMap((member): DeclaredChange[] => {
@@ -484,7 +497,7 @@ function isMapping(value: unknown): value is Settings {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Returns the error with the path of the document before the path of the wrong member. */
+/** Adds the path of the document to an error that names the wrong member. */
 function placed(error: unknown, index: number, kind: DeclaredKind): unknown {
   if (!(error instanceof GatewayError)) return error;
   const { code, message } = error;

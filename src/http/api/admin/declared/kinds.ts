@@ -38,22 +38,22 @@ import { type AdminTierDeps, removeTier, storeTier } from "../tier-routes.ts";
 
 export type Settings = Readonly<Record<string, unknown>>;
 
-/** An object as it is now. */
+/** An existing object. */
 export interface Current {
   id: string;
   /** The complete settings, in the form of the API. */
   settings: Settings;
   /** Values of secret settings by their path, such as `headers.authorization`. */
   secrets?: Settings;
-  /** Unix seconds; missing for objects without that record. */
+  /** Unix seconds. Missing if the creation time of such objects is not stored. */
   createdAt?: number;
-  /** True for a key that cannot be used any more. Its document makes another key. */
+  /** True for a key that cannot be used any more. Applying its document creates another key. */
   isEnded?: boolean;
-  /** True if the object's own secret was used, so somebody has it. */
+  /** True if the object's own secret has been used. Such an object is in use, so it is not replaced. */
   isUsed?: boolean;
 }
 
-/** The request that asks for a change, and the other objects that will exist with it. */
+/** The context of a change: the caller, the documents that are applied together, and the accounts. */
 export interface Applying {
   principal: Principal;
   origin: Origin;
@@ -71,25 +71,30 @@ export interface Reading {
 }
 
 export interface Kind<Spec> {
-  /** Starts the ids of objects. Undefined if the external name is the object's own name. */
+  /** Prefix of the ids of new objects. Undefined if the external name is the id. */
   idPrefix?: string;
-  /** Members without which the other members have no default values. */
+  /** Members that must be given before the defaults of the other members can be determined. */
   required: readonly (keyof Spec & string)[];
-  /** Members that stay as they are if the document of a managed object leaves them out. */
+  /** Members that keep their value if a managed object's document leaves them out. */
   kept?: readonly (keyof Spec & string)[];
-  /** Returns the values that are never shown, by their path. */
+  /** Returns the settings that are never shown, by their paths. */
   secrets?(spec: Spec): Settings;
-  /** True if the object has a secret of its own, which is shown at its creation alone. */
+  /** True if the object has a secret of its own, which is only shown when the object is created. */
   hasSecret?: true;
-  /** The settings of an object that is suspended instead of deleted. The object keeps its external name. */
+  /**
+   * Settings for objects of this kind, which are suspended instead of deleted. A suspended object keeps its external
+   * name.
+   */
   suspension?: Settings;
-  /** Returns the objects of this kind. Of keys, it returns only those with these ids. */
+  /** Returns the objects of this kind. For keys, returns only those with the given ids. */
   read(how: Reading): Promise<readonly Current[]>;
-  /** Returns all settings that the document stands for, in the form of `Current`. Throws if the document is wrong. */
+  /**
+   * Returns all settings of the document with defaults, in the form of `Current`. Throws if the document is invalid.
+   */
   complete(name: string, spec: Spec, how: Applying): Settings | Promise<Settings>;
-  /** Resolves with the secret of an object that has one. */
+  /** Creates the object. Resolves with its secret, if it has one. */
   create(id: string, spec: Spec, how: Applying): Promise<string | undefined>;
-  /** `settings` is the result of `complete`. */
+  /** Changes the object. `settings` is the result of `complete`. */
   change(id: string, settings: Settings, spec: Spec, how: Applying): Promise<void>;
   remove(id: string, how: Applying): Promise<void>;
 }
@@ -133,7 +138,7 @@ function tier(deps: KindDeps): Kind<SpecOf<"tier">> {
   };
 }
 
-/** A pruned account leaves its tier, which may be pruned too. */
+/** The default tier replaces the suspended account's own tier, so that the own tier can be pruned too. */
 const suspension = { status: "suspended", tier: defaultTierName } as const;
 
 function account(deps: KindDeps): Kind<SpecOf<"account">> {
@@ -141,7 +146,7 @@ function account(deps: KindDeps): Kind<SpecOf<"account">> {
   return {
     idPrefix: "acct_",
     required: ["name"],
-    // A scheduled run must not resume an account that an operator suspended at night.
+    // A scheduled run must not resume an account that an operator has suspended in the meantime.
     kept: ["status"],
     suspension,
     read: async () => (await allAccounts(accounts)).map((one) => ({ id: one.id, settings: attributesToWire(one) })),
@@ -268,7 +273,7 @@ function webhook({ webhooks }: KindDeps): Kind<SpecOf<"webhook">> {
   return {
     idPrefix: "whk_",
     required: ["url", "account", "environment"],
-    // Stored URLs are normalised, so those in documents are compared in that form.
+    // Stored URLs are normalised, so a URL in a document is normalised before the comparison.
     secrets: ({ format, url, routing_key }) => ({
       routing_key,
       ...(hasSecretUrl(format) ? { url: URL.parse(url)?.href ?? url } : {}),
@@ -326,7 +331,7 @@ function webhook({ webhooks }: KindDeps): Kind<SpecOf<"webhook">> {
   }
 }
 
-/** Returns the account of a document in its environment, or the operators for a document without an account. */
+/** Returns the account and environment that the document names. If it names neither, returns the operators. */
 function webhookOwner(
   { account: name, environment }: Pick<SpecOf<"webhook">, "account" | "environment">,
   { accounts }: Applying,
@@ -342,7 +347,7 @@ function ownerToSettings({ accountId: id, environment }: WebhookOwner, accountNa
   return id === null ? {} : { account: accountName(id), environment };
 }
 
-/** Returns the settings without a URL that is a secret. */
+/** Returns the settings for display, without the URL if the URL is a secret. */
 function shownSettings(webhook: Parameters<typeof webhookToSettings>[0]): Settings {
   const { url, ...others } = webhookToSettings(webhook);
   return hasSecretUrl(webhook.format) ? others : { url, ...others };
@@ -402,13 +407,13 @@ function key(deps: KindDeps): Kind<SpecOf<"key">> {
   }
 }
 
-/** Resolves when the work is done, for objects without a secret of their own. */
+/** Waits for the work and resolves with undefined, for objects without a secret of their own. */
 async function nothing(work: Promise<unknown>): Promise<undefined> {
   await work;
   return undefined;
 }
 
-/** Returns the error for an object that is defined outside of the database. */
+/** Returns the error for an object that headrace.yaml or a node defines, not the database. */
 function elsewhere(kind: string, name: string, source: "file" | "node"): GatewayError {
   return forbidden(
     source === "node"
