@@ -3,7 +3,7 @@
 /** A smaller map is not swept. */
 const smallSize = 1_024;
 /**
- * Above this number of entries, the map removes every removable entry. The number is twice the maximum of entries that
+ * Number of entries above which the map removes every removable entry. It is twice the maximum number of entries that
  * are planned to be in use.
  */
 const crowdedSize = 250_000;

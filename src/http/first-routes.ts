@@ -22,7 +22,7 @@ const makers = [
 
 export interface FirstRoutes {
   routes: readonly Route[];
-  /** Loads and returns all other routes. */
+  /** Loads and returns the remaining routes. */
   others(): Promise<readonly Route[]>;
 }
 

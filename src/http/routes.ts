@@ -145,15 +145,15 @@ const makers = [
 
 type Maker = (typeof makers)[number];
 
-/** The dependencies of all these functions. */
+/** The combined dependencies of the functions above. */
 export type RouteDeps = Maker extends (deps: infer Deps, all: () => Promise<readonly Route[]>) => unknown
   ? Deps
   : never;
 
-/** Routes by the function that created them, so that no function is called twice. */
+/** The created routes by the function that created them, so that no function is called twice. */
 export type MadeRoutes = ReadonlyMap<unknown, readonly Route[]>;
 
-/** Returns all routes. `made` contains routes that were created already. */
+/** Returns all routes. Routes in `made` are not created again. */
 export function createRoutes(deps: RouteDeps, made: MadeRoutes = new Map()): readonly Route[] {
   const routes: Route[] = makers.flatMap(
     (make: Maker): readonly Route[] => made.get(make) ?? make(deps, async () => routes),

@@ -7,10 +7,10 @@ export interface ByteChannel {
   readonly unsentBytes: number;
   /** True if nothing can be written any more. */
   readonly closed: boolean;
-  /** Starts delivering input; call it once. Bytes that have already arrived are delivered before it returns. */
+  /** Starts delivering input; call it once. Input that has already arrived is delivered before `listen` returns. */
   listen(listener: ByteChannelListener): void;
   /**
-   * Writes bytes. Bytes that the kernel does not accept are copied, so the caller may reuse the array. Does
+   * Writes bytes. The caller may then reuse the array, because bytes that the kernel does not accept are copied. Does
    * nothing on a closed channel.
    */
   write(bytes: Uint8Array): void;
@@ -19,7 +19,7 @@ export interface ByteChannel {
    * channel.
    */
   end(): void;
-  /** Closes the channel immediately, without sending the rest. */
+  /** Closes the channel immediately. Bytes that were not sent yet are dropped. */
   terminate(): void;
 }
 

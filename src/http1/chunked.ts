@@ -1,12 +1,12 @@
-// Decodes a chunked body while it arrives (RFC 9112, 7.1). Strict: chunk extensions are checked and dropped, and
-// trailers are kept.
+// Decodes a chunked body while it arrives (RFC 9112, 7.1). Decoding is strict. Chunk extensions are checked and
+// dropped; trailers are kept.
 import { type FieldLines, HeadError, isTokenByte, parseFieldLines } from "./head.ts";
 
 /** The most hexadecimal digits of a chunk size: 48 bits, which a number represents exactly. */
 const maxSizeDigits = 12;
-/** The most digits of a chunk size on the fast path, which keeps it below 2^31. */
+/** Maximum digits of a chunk size on the fast path. With seven hexadecimal digits, the size stays below 2^31. */
 const maxQuickDigits = 7;
-/** The most bytes of chunk extensions in one line. `maxTrailerBytes` limits all trailers. */
+/** Maximum bytes of the chunk extensions in one line. `maxTrailerBytes` limits all trailers together. */
 const maxExtensionBytes = 256;
 const maxTrailerBytes = 8 * 1024;
 
@@ -172,8 +172,8 @@ export class ChunkedDecoder {
 let sizeRead = 0;
 
 /**
- * Parses a line that contains only a chunk size, and returns the next offset. Returns `start` if the line must be read
- * byte by byte: it has another form, or too few bytes have arrived.
+ * Parses a line that contains only a chunk size, and returns the next offset. Returns `start` if the line has another
+ * form or has not arrived completely; then it must be read byte by byte.
  */
 function sizeLineEnd(bytes: Uint8Array, start: number): number {
   if (start + maxQuickDigits + 2 > bytes.length) return start;
@@ -190,8 +190,8 @@ function sizeLineEnd(bytes: Uint8Array, start: number): number {
 }
 
 /**
- * Returns the start of the data if `bytes` contains exactly one whole chunk from `start` on. Returns -1 otherwise, or
- * if the chunk must be read byte by byte.
+ * Returns the start of the data if `bytes` contains, from `start` on, exactly one complete chunk and nothing else.
+ * Returns -1 otherwise; the bytes must then be read one by one.
  */
 export function wholeChunkStart(bytes: Uint8Array, start: number): number {
   const dataStart = sizeLineEnd(bytes, start);

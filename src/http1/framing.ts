@@ -1,28 +1,30 @@
-// Determines where a message's body ends, and whether the connection can be reused. Refuses ambiguous messages
-// (RFC 9112, 6 and 9.3).
+// Determines where a message's body ends, and whether the connection can be reused. Ambiguous messages are refused (RFC
+// 9112, 6 and 9.3).
 import { HeadError, type RequestHead, type ResponseHead } from "./head.ts";
 
 export type RequestFraming = { kind: "none" } | { kind: "length"; length: number } | { kind: "chunked" };
-/** The end of a response's body. `close` means the end of the connection. */
+/** The end of a response's body. `close` means that the body ends with the connection. */
 export type ResponseFraming = RequestFraming | { kind: "close" };
 
 const none = { kind: "none" } as const;
 const chunked = { kind: "chunked" } as const;
 const close = { kind: "close" } as const;
 
-/** The last Host header that was valid, because nearly all requests have the same. */
+/** The last valid Host header. Nearly all requests have the same, so it need not be checked again. */
 let lastHost = "";
 
 /**
- * Returns how the request's body ends. Throws a HeadError (400) if that is ambiguous, or if there is not exactly
- * one `Host`.
+ * Returns how the request's body ends. Throws a HeadError (400) if that is ambiguous, or if there is not exactly one
+ * `Host` header.
  */
 export function requestFraming(head: RequestHead): RequestFraming {
   checkHost(head);
   return declaredFraming(head) ?? none;
 }
 
-/** Returns how the response's body ends. Throws a HeadError if that is ambiguous. `method` is that of the request. */
+/**
+ * Returns how the response's body ends. Throws a HeadError if that is ambiguous. `method` is the method of the request.
+ */
 export function responseFraming(head: ResponseHead, method: string): ResponseFraming {
   const declared = declaredFraming(head);
   const { status } = head;
@@ -52,14 +54,14 @@ function declaredFraming(head: RequestHead | ResponseHead): RequestFraming | und
     throw new HeadError(400, "Content-Length and Transfer-Encoding must not be used together.");
   }
   if (head.version === "1.0") throw new HeadError(400, "Transfer-Encoding needs HTTP/1.1.");
-  // A repeated header arrives as a joined list, which is refused too.
+  // Repeated headers are joined to a list, which is refused here too.
   if (encoding !== "chunked" && encoding.toLowerCase() !== "chunked") {
     throw new HeadError(400, "Transfer-Encoding must be chunked, once.");
   }
   return chunked;
 }
 
-/** Parses a Content-Length. A repeated header arrives as a joined list and is refused, even if the values are equal. */
+/** Parses a Content-Length. Repeated headers are joined to a list, which is refused even if the values are equal. */
 function readLength(text: string): number {
   let length = text === "" || text.length > 16 ? Number.NaN : 0;
   for (let index = 0; index < text.length; index++) {
@@ -76,7 +78,7 @@ function checkHost(head: RequestHead): void {
     if (head.version === "1.1") throw new HeadError(400, "The header Host is missing.");
     return;
   }
-  // A repeated Host header arrives joined by a comma, which a host name cannot contain.
+  // Repeated Host headers are joined with a comma, which a host name cannot contain.
   if (host !== lastHost && !/^[\w.~%!$&'()*+;=[\]:-]*$/.test(host)) {
     throw new HeadError(400, "The header Host must be one name or address, with a port where needed.");
   }

@@ -19,7 +19,7 @@ export interface ResponseHead {
 
 export type HttpVersion = "1.0" | "1.1";
 
-/** The error for an invalid message. `status` is for the answer, and the message may be sent to the client. */
+/** The error for an invalid message. `status` is the status of the answer. `message` may be sent to the client. */
 export class HeadError extends Error {
   override readonly name = "HeadError";
   readonly status: number;
@@ -30,17 +30,17 @@ export class HeadError extends Error {
   }
 }
 
-/** The error for a client that uses HTTP/2, which would not understand an HTTP/1.1 answer. */
+/** The error for a client that uses HTTP/2. Such a client would not understand an HTTP/1.1 answer. */
 export class Http2PrefaceError extends HeadError {
   constructor() {
     super(505, "HTTP/2 is not spoken here. Let the client use HTTP/1.1, or put a proxy that speaks HTTP/2 in front.");
   }
 }
 
-/** The most header lines of a message. The caller limits their bytes. */
+/** Maximum header lines of a message. The caller limits their total bytes. */
 export const maxFieldLines = 200;
 
-/** By byte: its lower case if it may be in a token (RFC 9110, 5.6.2), otherwise 0. */
+/** For each byte: its lower case if it may be in a token (RFC 9110, 5.6.2), otherwise 0. */
 const tokenBytes = new Uint8Array(256);
 /** A flag for each byte: 1 if the byte may be in a header value (RFC 9110, 5.5). */
 const valueBytes = new Uint8Array(256);
@@ -64,8 +64,8 @@ const slash = 0x2f;
 const http2Preface = "PRI * HTTP/2.0";
 
 /**
- * Parses the headers of a request. `text` has one character per byte (latin1) and no final empty line. Throws a
- * HeadError: 400, 431 for too many headers, 505 for another HTTP version.
+ * Parses the headers of a request. `text` has one character for each byte (latin1) and does not include the empty line
+ * at the end. Throws a HeadError: 400 for invalid headers, 431 for too many, 505 for another HTTP version.
  */
 export function parseRequestHead(text: string): RequestHead {
   let position = 0;
@@ -86,8 +86,8 @@ export function parseRequestHead(text: string): RequestHead {
 }
 
 /**
- * Parses the headers of a response. `text` has one character per byte (latin1) and no final empty line. The reason
- * phrase is ignored. Throws a HeadError.
+ * Parses the headers of a response. `text` has one character for each byte (latin1) and does not include the empty line
+ * at the end. The reason phrase is ignored. Throws a HeadError.
  */
 export function parseResponseHead(text: string): ResponseHead {
   const version = readVersion(text, 0, malformedStatusLine);
@@ -104,9 +104,9 @@ export function parseResponseHead(text: string): ResponseHead {
 const responseStart = Buffer.from("HTTP/1.");
 
 /**
- * Throws a HeadError if an incomplete response can no longer become valid, because nothing else would end the wait for
- * its rest. It begins at `start`; bytes before `searched` were checked already. Lines that end in LF alone are refused,
- * although RFC 9112, 2.2 allows them, because parsers that differ are a risk.
+ * Throws a HeadError if an incomplete response cannot become valid any more. Without this check, the client would wait
+ * for the rest. The response begins at `start`; bytes before `searched` were checked already. Lines that end in LF
+ * alone are refused although RFC 9112, 2.2 allows them, because parsers that read a message differently are a risk.
  */
 export function checkPartialResponse(bytes: Buffer, start: number, searched: number): void {
   const known = Math.min(responseStart.length, bytes.length - start);
@@ -120,7 +120,7 @@ export function checkPartialResponse(bytes: Buffer, start: number, searched: num
   }
 }
 
-/** Parses header lines alone, such as the trailers of a chunked body. Throws a HeadError. */
+/** Parses header lines without a first line, such as the trailers of a chunked body. Throws a HeadError. */
 export function parseFieldLines(text: string): FieldLines {
   return readFields(`\r\n${text}`, 0);
 }
@@ -135,13 +135,13 @@ function readVersion(text: string, start: number, malformed: () => HeadError): H
   throw malformed();
 }
 
-/** Parses the header lines from `position` to the end. Each is preceded by a CRLF. */
+/** Parses the header lines from `position` to the end. A CRLF precedes each line. */
 function readFields(text: string, position: number): FieldLines {
   const offsets: number[] = [];
   const { length } = text;
   let at = position;
   while (at < length) {
-    // The CRLF before the line has already been checked.
+    // The two bytes at `at` are a CRLF, which has already been checked.
     const nameStart = at + 2;
     at = nameStart;
     while (at < length && tokenBytes[text.charCodeAt(at)] !== 0) at++;
@@ -160,14 +160,14 @@ function readFields(text: string, position: number): FieldLines {
   return new FieldLines(text, offsets);
 }
 
-/** The header lines of a message. Stores only offsets, and extracts a value when it is requested. */
+/** The header lines of a message. Only offsets are stored; a value is extracted when a caller asks for it. */
 export class FieldLines implements HeaderLines {
   readonly #text: string;
   /** Three offsets per line: the start of the name, its end (the colon), and the end of the value. */
   readonly #offsets: readonly number[];
   /** Cached values, by the index of their first line in `#offsets`. Undefined if values are not cached. */
   #values: Record<number, string> | undefined;
-  /** A Content-Length that replaces the original one. */
+  /** A Content-Length that replaces the one in the text. */
   #length: string | undefined;
 
   constructor(text: string, offsets: readonly number[]) {
@@ -194,7 +194,7 @@ export class FieldLines implements HeaderLines {
     this.#values ??= {};
   }
 
-  /** Returns the same headers with another Content-Length. The original must have one such line. */
+  /** Returns the same headers with another Content-Length. The headers must contain exactly one. */
   withLength(length: string): FieldLines {
     const fields = new FieldLines(this.#text, this.#offsets);
     fields.#values = this.#values;
@@ -214,7 +214,10 @@ export class FieldLines implements HeaderLines {
     return names;
   }
 
-  /** Returns the original lines except those named in `without`, each with its line end, one character per byte. */
+  /**
+   * Returns the original lines except those named in `without`. Each line has its line end, and one character for each
+   * byte.
+   */
   lines(without: ReadonlySet<string>): string {
     const offsets = this.#offsets;
     const text = this.#text;
@@ -275,7 +278,7 @@ function isLineEnd(text: string, position: number): boolean {
   return text.charCodeAt(position) === carriageReturn && text.charCodeAt(position + 1) === lineFeed;
 }
 
-/** Returns the digit, or NaN for any other character, which makes every later comparison false. */
+/** Returns the digit. For any other character, returns NaN, which makes every later comparison false. */
 function digitAt(text: string, position: number): number {
   const digit = text.charCodeAt(position) - 0x30;
   return digit >= 0 && digit <= 9 ? digit : Number.NaN;

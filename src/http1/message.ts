@@ -1,4 +1,4 @@
-// The types of requests and replies between the HTTP/1.1 server or client and the rest of the program.
+// The types of HTTP/1.1 requests and answers that the server and the client share with the rest of the program.
 import type { BodySource } from "../base/bytes/body-source.ts";
 import type { MemoryAccount } from "../base/bytes/buffered-bytes.ts";
 import type { ByteSpan, Bytes } from "../base/bytes/byte-span.ts";
@@ -7,18 +7,18 @@ import type { Cancellation } from "../base/cancellation.ts";
 import type { GatewayError } from "../base/errors.ts";
 import type { PausableChannel } from "./byte-channel.ts";
 
-/** The headers of a message, in order. Names are in lower case, also in arguments. */
+/** The headers of a message, in order. All names are in lower case, including those that callers pass. */
 export interface HeaderLines {
-  /** Returns the value of a header, or null. Repeated headers are joined by `, ` (RFC 9110, 5.3). */
+  /** Returns the value of a header, or null. The values of repeated headers are joined with `, ` (RFC 9110, 5.3). */
   get(name: string): string | null;
   has(name: string): boolean;
   keys(): Iterable<string>;
 }
 
-/** Headers to send, each once. Values must not contain control characters. */
+/** Headers to send, each with one value. Values must not contain control characters. */
 export type HeaderFields = Readonly<Record<string, string>>;
 
-/** Headers of an answer. Undefined ones are not sent. */
+/** Headers of an answer. Headers with the value undefined are not sent. */
 export type AnswerFields = Readonly<Record<string, string | number | undefined>>;
 
 /** A request whose headers are complete and valid. The body may still be arriving. */
@@ -32,41 +32,43 @@ export interface IncomingRequest {
   readonly peer: string;
   /** True if the request has a body: its length is not 0, or it is chunked. */
   readonly hasBody: boolean;
-  /** True if the whole body was read, or there is none. */
+  /** True if the whole body was read, or if there is no body. */
   readonly bodyRead: boolean;
-  /** True if the body has arrived completely. */
+  /** True if all bytes of the body have arrived. */
   readonly bodyIsHere: boolean;
   /**
-   * The memory account for the body, and for answer bytes that the client has not received yet. Set it before
+   * The memory account for the body, and for bytes of the answer that the client has not received yet. Set it before
    * reading the body.
    */
   memoryAccount: MemoryAccount;
   /**
-   * Returns the whole body; call it once. Synchronous if the body has arrived. Fails with a RequestBodyError, or
-   * a GatewayError if the memory account is full. The body is charged to the account until the request ends.
+   * Returns the whole body, or a promise if it has not arrived completely. Call this once. Fails with a
+   * RequestBodyError, or with a GatewayError if the memory account is full. The body counts on the account until the
+   * request ends.
    */
   readBody(maxBytes: number): ByteSpan | Promise<ByteSpan>;
   /**
-   * Delivers the body as it arrives, instead of `readBody`. Its bytes are valid until the sink's `data` returns,
-   * and are not charged. Fails with a RequestBodyError, or throws it at once if the body that has arrived is too long.
+   * Delivers the body as it arrives; call this instead of `readBody`. The bytes are valid until the sink's `data`
+   * returns, and do not count on the memory account. Fails with a RequestBodyError. If the bytes that have already
+   * arrived are too long, throws this error immediately.
    */
   flowBody(maxBytes: number): BodySource;
-  /** Cancelled if the client leaves before the answer was sent, or if the server is closed by force. */
+  /** Cancelled if the client leaves before the whole answer was sent, or if the server is closed by force. */
   readonly clientGone: Cancellation;
-  /** Charges more bytes to the memory account until the request ends. Returns an error if the account is full. */
+  /** Counts more bytes on the memory account until the request ends. Returns an error if the account is full. */
   hold(bytes: number): GatewayError | undefined;
   /**
-   * Calls the listener once, when the answer was sent completely or the connection has ended; immediately if
-   * that is past. There is only one listener, and it must not throw.
+   * Calls the listener once, when the whole answer was sent or the connection has ended. If that has already happened,
+   * calls it immediately. There can be only one listener, and it must not throw.
    */
   onOver(listener: OverListener): void;
 }
 
-/** A request that can be forwarded unchanged to another server that parses it in the same way. */
+/** A request that can be forwarded unchanged to another server, which parses it in the same way. */
 export interface PassableRequest extends IncomingRequest {
   /**
-   * Returns the original header lines except those named in `without`, each with its line end, one character per
-   * byte.
+   * Returns the original header lines except those named in `without`. Each line has its line end, and one character
+   * for each byte.
    */
   fieldLines(without: ReadonlySet<string>): string;
   /** True if the client waits for 100 Continue before it sends the body. */
@@ -74,8 +76,8 @@ export interface PassableRequest extends IncomingRequest {
   /** Sends 100 Continue, if the client waits for it. */
   sendContinue(): void;
   /**
-   * Delivers the raw body as it arrives, including its framing, instead of `readBody`. The code that
-   * reads it must enforce deadlines. Bytes with invalid framing are delivered too.
+   * Delivers the raw body with its framing as it arrives; call this instead of `readBody`. The caller must enforce
+   * deadlines. Bytes with invalid framing are delivered too.
    */
   passBody(): BodySource;
 }
@@ -85,29 +87,32 @@ export interface OverListener {
 }
 
 /**
- * Answers a request once, by `send`, `stream` or `upgrade`. The connection is closed afterwards if the body was
- * not read, or if the answer has `connection: close`. Framing headers are added.
+ * Answers a request once, with `send`, `stream` or `upgrade`. The connection is closed after the answer if the
+ * request's body was not read, or if the answer has `connection: close`. Framing headers are added automatically.
  */
 export interface Reply {
   readonly begun: boolean;
-  /** Sends a complete answer. A body for HEAD or 304 only counts for Content-Length; with 204 it is ignored. */
+  /**
+   * Sends a complete answer. For HEAD or status 304, only the length of the body is sent. With status 204, the body is
+   * ignored.
+   */
   send(status: number, headers: AnswerFields, body: string | Uint8Array | Bytes): void;
   /**
-   * Begins a streamed answer, chunked unless `length` is given. If a body of known length is too short, the
+   * Begins a streamed answer. It is chunked unless `length` is given. If the body ends before `length` bytes, the
    * connection is broken off.
    */
   stream(status: number, headers: AnswerFields, length?: number): ClientStream;
   /**
-   * Answers 101, with an `upgrade` header in `headers`, and returns the connection. The server does not wait for
-   * it at a graceful stop, but closes it at a forced one. Throws if the request has a body or is HTTP/1.0, or if
+   * Answers with status 101 and returns the connection. `headers` must contain `upgrade`. A graceful stop of the server
+   * does not wait for the connection; a forced stop closes it. Throws if the request has a body or is HTTP/1.0, or if
    * the client has left.
    */
   upgrade(headers: AnswerFields): PausableChannel;
 }
 
 /**
- * The reason for which a body could not be read. `incomplete`: the client left or was silent for too long.
- * `malformed`: the framing is invalid.
+ * The reason why a body could not be read. `incomplete`: the client left or sent nothing for too long. `malformed`: the
+ * framing is invalid.
  */
 export type BodyFault = "too_large" | "incomplete" | "malformed";
 

@@ -1,16 +1,17 @@
-// A line before each request on a Unix domain socket, which names the client's address. Clients cannot set it.
+// The line with the client's address that precedes each request on a Unix domain socket. Clients themselves cannot send
+// this line.
 import { HeadError } from "./head.ts";
 
 const start = "PEER ";
-/** The most characters of the line. Any IP address with a zone is shorter. */
+/** Maximum characters of the line. Every IP address with a zone is shorter. */
 export const maxPeerLineLength = 128;
 
-/** Returns the line for the address `peer`. */
+/** Returns the line that tells the server the address `peer`. */
 export function peerLine(peer: string): string {
   return `${start}${peer}\r\n`;
 }
 
-/** Returns the address in a line. Throws a HeadError (400) for an invalid line. */
+/** Returns the address from a line. Throws a HeadError (400) if the line is invalid. */
 export function readPeerLine(line: string): string {
   if (!line.startsWith(start) || !/^[!-~]+$/.test(line.slice(start.length))) throw noPeerLine();
   return line.slice(start.length);

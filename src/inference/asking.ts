@@ -25,17 +25,17 @@ export interface Asking {
   /** The operation to request from the engine. */
   readonly operation: Operation;
   readonly body: string | Bytes;
-  /** The form to send instead of `body`, if the client sent a form. */
+  /** The multipart form to send instead of `body`, if the client sent a form. */
   readonly form?: SentForm | undefined;
   /** The translation of the answer. Undefined if the engine gets the client's format. */
   readonly translation: Translation | undefined;
   /** Members of the request that the engine's format does not have. */
   readonly leftOut: readonly string[];
-  /** The token limit that a quota imposes, if the client allowed more. */
+  /** The token limit that a quota imposes. Undefined if the client's own limit is lower. */
   readonly capped: number | undefined;
   /** The name of the member that limits tokens, such as `max_tokens`. Undefined without a limit. */
   readonly limitName: string | undefined;
-  /** Changes of what the gateway wrote itself; absent if it wrote nothing that a server may refuse. */
+  /** Changes to members that the gateway itself added and that a server may refuse. Missing if there are none. */
   readonly adaptations?: readonly Adaptation[] | undefined;
 }
 
@@ -44,25 +44,25 @@ const usageAlone = [usageAdaptation];
 
 export interface AskingOptions {
   engine: Pick<Engine, "formats" | "isolation" | "server">;
-  /** The model's id at the engine. */
+  /** The id of the model at the engine. */
   model: string;
   /** Maximum tokens of prompt and answer together. Undefined if unknown. */
   context?: number | undefined;
-  /** Maximum tokens of each generation by quotas. Undefined without a limit. */
+  /** Maximum tokens of each generation that quotas allow. Undefined without a limit. */
   mostTokens?: number | undefined;
   /** True if the gateway stores the answer. */
   recording: boolean;
   seal: AccountSeal;
   /** Priority to send to the engine. Undefined to send none. */
   priority?: Priority | undefined;
-  /** Names of token limits that the engine ignores for this model. Default: none. */
+  /** Names of token limits that the engine is known to ignore for this model. Default: none. */
   ignoredLimits?: ReadonlySet<string> | undefined;
   /** Keys of the adaptations that the engine is known to need for this model. Default: none. */
   adapted?: ReadonlySet<string> | undefined;
 }
 
 /**
- * Prepares a request for an engine. Throws `invalid_request` if the engine's format cannot express it, or if the
+ * Prepares a request for an engine. Throws `invalid_request` if the engine's format cannot express the request, or if a
  * quota's limit is below the server's minimum.
  */
 export function askingOf(request: DecodedRequest, options: AskingOptions): Asking {
@@ -76,7 +76,8 @@ export function askingOf(request: DecodedRequest, options: AskingOptions): Askin
   const capped = capOf(mostTokens, from, raised ?? wanted, request, context);
   const limit = capped ?? raised ?? fits;
   if (from === dialect) {
-    // A server that supports the format fully checks the limit itself, so it is not adapted.
+    // A server that supports the format completely enforces the client's limit itself, so the gateway does not change
+    // the limit.
     const isWhole = engine.formats?.[dialect.operation as ConversationOperation] === "whole";
     const isOurs = limit !== undefined && (capped !== undefined || !isWhole);
     const isCapped = capped !== undefined && !isWhole;
@@ -93,7 +94,7 @@ export function askingOf(request: DecodedRequest, options: AskingOptions): Askin
         ? otherMembersOf(dialect, request.body)
         : nothing;
     const isOpenai = isOpenaiThinker(model) || isOpenaiHost(engine.server?.address ?? "");
-    // Only these requests can contain encrypted reasoning. In others it is plain text.
+    // Only these requests can contain reasoning that the gateway encrypted. In other requests it is plain text.
     const unsealed = request.maySeal || request.goesOn ? dialect.opened?.(request.body, seal, isOpenai) : said;
     const opened = edits(unsealed, edits(fitted, without(others)));
     const kept = isolated(request, engine.isolation, seal, priority);
@@ -125,12 +126,12 @@ export function askingOf(request: DecodedRequest, options: AskingOptions): Askin
   return { ...asking, body, leftOut: [...new Set([...leftOut, ...refused])] };
 }
 
-/** The highest minimum of a token limit in any format. */
+/** The highest minimum that any format has for a token limit. */
 const highestLeastLimit = Math.max(...conversationOperations.map((operation) => dialects[operation].minLimit({})));
 
 /**
- * Stores in the request the highest minimum limit of the model's servers, because quotas must allow that many
- * tokens.
+ * Stores in the request the highest minimum that the model's servers have for a token limit, because quotas must allow
+ * that many tokens.
  */
 export function noteLeastLimit(request: DecodedRequest, { deployments }: Pick<Model, "deployments">): void {
   if (request.tokenLimit === undefined || request.tokenLimit >= highestLeastLimit) return;
@@ -140,17 +141,17 @@ export function noteLeastLimit(request: DecodedRequest, { deployments }: Pick<Mo
 }
 
 /**
- * Returns the server's minimum of a token limit. 0 if it gets the client's format, because then it reports its
- * own error.
+ * Returns the server's minimum for a token limit. Returns 0 if the server gets the client's format, because it then
+ * reports its own error.
  */
 function leastLimitOf(from: Dialect, { dialect }: DecodedRequest): number {
   return from === dialect ? 0 : from.minLimit({});
 }
 
 /**
- * Returns the limit that quotas impose; undefined if the request's own limit is lower. A stream gets at least
- * the server's minimum, because the gateway can end it early. A stream without a limit gets none if the context
- * is unknown, because the server might refuse it.
+ * Returns the limit that quotas impose, or undefined if the request's own limit is lower. A stream gets at least the
+ * server's minimum, because the gateway can end the stream early. A stream without a limit of its own gets no limit if
+ * the context is unknown, because the server might refuse the limit.
  */
 function capOf(
   most: number | undefined,
@@ -161,7 +162,7 @@ function capOf(
 ): number | undefined {
   if (most === undefined) return undefined;
   const { promptTokens, stream, dialect } = request;
-  // Computed only here, because this may parse the body.
+  // The minimum is computed only if a quota has a limit, because this may parse the body.
   const least = from.minLimit(from === dialect ? request.body : {});
   const withoutLimit = context === undefined ? (stream ? 0 : Number.POSITIVE_INFINITY) : context - promptTokens;
   const sentLimit = stream ? Math.max(most, least) : most;
@@ -171,8 +172,8 @@ function capOf(
 }
 
 /**
- * Returns the error for a quota's limit below the server's minimum. The client did not set this limit, so the
- * server's own error would not help.
+ * Returns the error if a quota's limit is below the server's minimum. The server's own error would not help the client,
+ * which did not set this limit.
  */
 function tooFewTokens(available: number, least: number, { limitMembers }: Dialect): GatewayError {
   return fieldError(
@@ -181,19 +182,25 @@ function tooFewTokens(available: number, least: number, { limitMembers }: Dialec
   );
 }
 
-/** Returns the name of the limit for the engine. `said` is the client's limit, and `saidName` its name. */
+/**
+ * Returns the name under which the engine gets the token limit. `said` is the client's limit, and `saidName` is the
+ * name that the client used.
+ */
 function limitNameOf(dialect: Dialect, options: AskingOptions, said: number | undefined, saidName: string): string {
   const { knowsNewerLimit } = dialect;
   const name = said === undefined || !knowsNewerLimit ? defaultLimitName(dialect, options.model) : saidName;
   return knownLimitName(dialect, options, name);
 }
 
-/** Returns the older name of the limit, which all servers know, or the newer one for OpenAI's reasoning models. */
+/**
+ * Returns the older name of the token limit, which all servers know. For OpenAI's reasoning models, returns the newer
+ * name.
+ */
 function defaultLimitName({ limitMembers: [newer, older = newer], knowsNewerLimit }: Dialect, model: string): string {
   return knowsNewerLimit && isOpenaiThinker(model) ? newer : older;
 }
 
-/** Returns the name, or the other name of the limit if the engine ignores this one. */
+/** Returns `name`. If the engine ignores the token limit under this name, returns the other name of the limit. */
 function knownLimitName(dialect: Dialect, { model, ignoredLimits }: AskingOptions, name: string): string {
   if (!ignoredLimits?.has(name) || !dialect.knowsNewerLimit) return name;
   const other = dialect.limitMembers.find((one) => one !== undefined && one !== name) ?? name;
@@ -202,7 +209,9 @@ function knownLimitName(dialect: Dialect, { model, ignoredLimits }: AskingOption
     : other;
 }
 
-/** Returns edits that set the limit under one name and remove all others, which a server might prefer. */
+/**
+ * Returns edits that set the token limit under one name and remove it under all others, which a server might prefer.
+ */
 function limitEdits({ limitMembers }: Dialect, name: string | undefined, limit: number): Edits {
   const edits: Record<string, string | null> = {};
   for (const one of limitMembers) if (one !== undefined) edits[one] = one === name ? String(limit) : null;
@@ -221,7 +230,10 @@ function without(names: readonly string[]): Edits {
   return names.length === 0 ? undefined : Object.fromEntries(names.map((name) => [name, null]));
 }
 
-/** Returns the limit if the client's format requires one, or if the engine's does and the client set none. */
+/**
+ * Returns the token limit, reduced to the context: the client's if its format requires one, or a default if only the
+ * engine's format does. Returns undefined if no format requires a limit.
+ */
 function limitFor(request: DecodedRequest, from: Dialect, context: number | undefined): number | undefined {
   const { dialect, tokenLimit } = request;
   if (dialect.isLimitRequired) return tokenLimit === undefined ? undefined : fittingLimit(tokenLimit, request, context);
@@ -236,9 +248,9 @@ function edits(some: Edits, others: Edits): Edits {
 }
 
 /**
- * Returns the format for the engine: the client's own if possible, otherwise usually chat completions. OpenAI's
- * newer models get Responses, because their chat completions refuse tools with a reasoning effort and lose the
- * reasoning between calls.
+ * Returns the format in which to ask the engine. It is the client's format if possible, otherwise usually chat
+ * completions. OpenAI's newer models get the Responses format: their chat completions refuse tools with a reasoning
+ * effort, and lose the reasoning between calls.
  */
 export function formatFor(
   request: DecodedRequest,
@@ -254,7 +266,7 @@ export function formatFor(
   if (own === "whole" || (own === "functions" && dialect.isPlain(request.body))) return dialect;
   if (spoken.response === "whole" && spoken.message === undefined && isOpenaiThinker(model)) return dialects.response;
   const other = conversationOperations.find((operation) => operation !== dialect.operation && spoken[operation]);
-  // Partial support may suffice, because the server reports what it does not understand.
+  // Partial support of the client's format may suffice, because the server reports what it does not understand.
   return other ? dialects[other] : own ? dialect : dialects.chat;
 }
 
@@ -268,7 +280,7 @@ function withEdits(body: string, edits: IsolatedEdits | undefined): string {
   return added === "" ? body : `{${added}${body.slice(body.indexOf("{") + 1)}`;
 }
 
-/** The formats of an engine that declares none: chat completions only. */
+/** The formats of an engine that declares none: only chat completions. */
 export const chatAlone = { chat: "whole" } as const;
 
 function unspoken({ endpoint }: Dialect): GatewayError {

@@ -1,4 +1,4 @@
-// The types of one model call: the request, its caller, the callbacks, and the dependencies.
+// The types of a model call: the request, its caller, the callbacks and the dependencies.
 
 import type { MemoryAccount } from "../base/bytes/buffered-bytes.ts";
 import type { Bytes } from "../base/bytes/byte-span.ts";
@@ -31,7 +31,7 @@ import type { Capacity, QueuePosition } from "./routing/capacity.ts";
 import type { Router } from "./routing/route.ts";
 import type { Stopping } from "./stopping.ts";
 
-/** A request, its caller, and callbacks for facts about the answer. `Result` is what `run` returns. */
+/** A request, its caller, and the callbacks for its answer. `Result` is what `run` returns. */
 export interface InferenceCall<Result> extends LimitListener {
   request: DecodedRequest;
   principal: Principal;
@@ -40,7 +40,7 @@ export interface InferenceCall<Result> extends LimitListener {
   tagHeader: string | null;
   /** Requested priority. Default: the highest that the key allows. */
   readonly priority?: Priority | undefined;
-  /** Value of the header `x-headrace-cache`. Null or undefined without it. */
+  /** Value of the header `x-headrace-cache`. Null or undefined if the header is missing. */
   cacheHeader?: string | null;
   /** Cancelled when the client leaves. */
   clientGone: Cancellation;
@@ -49,50 +49,51 @@ export interface InferenceCall<Result> extends LimitListener {
   /** The trace of the request, if it is traced. */
   trace?: RequestTrace | undefined;
   /**
-   * Set for calls that only use idle capacity. Called when another request needs the slot; cancel the call to
-   * free it.
+   * Set for calls that only use idle capacity. Called when another request needs the slot. Then cancel the call to free
+   * the slot.
    */
   onWanted?: (() => void) | undefined;
   /** The guardrails of the request, if there are any. */
   guarding?: Guarding | undefined;
-  /** True if `answer` accepts a long list while it arrives. Default: only complete JSON. */
+  /** True if `answer` accepts a long JSON list while it is still arriving. Default: only complete JSON. */
   readonly passesLongAnswers?: boolean;
   /** Returns the JSON body of an error. */
   renderError(error: GatewayError): string;
   /** Called before the answer with the model's id, if the client used another name. */
   onServedBy(model: string): void;
-  /** Called before the answer if request members are ignored, because the engine's format does not have them. */
+  /** Called before the answer if the engine's format lacks some members of the request, so that these are ignored. */
   onIgnored(members: readonly string[]): void;
-  /** Called before the answer with the token limit, if a quota allows fewer tokens than the client. */
+  /** Called before the answer with the token limit, if a quota allows fewer tokens than the client's limit. */
   onCapped(tokens: number): void;
-  /** Called each time that another deployment continues the stream. `times` counts that. */
+  /** Called each time when another deployment continues the stream. `times` is the number of continuations so far. */
   onContinued?(times: number): void;
   /** Called before the answer with the findings of guardrails, if there are any. */
   onFindings?(findings: Guarding["findings"]): void;
   /**
-   * Called before the answer with the time that the request waited for a slot. If a stream begins while it still
-   * waits, `position` is its position in the queue.
+   * Called before the answer with the time that the request waited for a slot. If the stream begins while the request
+   * still waits, `position` is its position in the queue.
    */
   onQueued?(waitedMs: number, position: QueuePosition | undefined): void;
   /** Called before the answer with the result of the cache look-up, if the request may use the response cache. */
   onCache?(result: CacheResult, ageSeconds: number | undefined): void;
   /**
-   * Called before the end is charged. Resolves to false to charge nothing, because no client reads the answer: another
-   * process has ended the response, or it cannot be stored. Undefined if no other process can end it. Never rejects.
+   * Called before the usage is charged. Resolves to false if nothing is charged because no client reads the answer:
+   * another process has ended the response, or the response cannot be stored. Undefined if no other process can end the
+   * response. Never rejects.
    */
   readonly mayCharge?: (() => Promise<boolean>) | undefined;
   /** Called once the request is recorded in the ledger, before an engine is asked. */
   onLedger(): void;
   /**
-   * Called once, when the answer was delivered, failed or was abandoned. `served` is the deployment that answered;
-   * undefined if none did, or several together.
+   * Called once, when the answer was delivered, has failed or was abandoned. `served` is the deployment that answered.
+   * It is undefined if none or several did.
    */
   onEnd(outcome: UsageOutcome, usage: UsageEnd, error: unknown, served?: Deployment): void;
-  /** Converts the answer to the result that `run` returns. */
+  /** Converts the answer to the value that `run` returns. */
   answer(answer: InferenceAnswer): Result;
 }
 
-/** Returns the priority of a call. Calls that only use idle capacity are always `low`. */
+/** Returns the priority of a call. It is always `low` for calls that only use idle capacity. */
 export function urgencyOf({
   onWanted,
   priority,
@@ -101,7 +102,7 @@ export function urgencyOf({
   return onWanted ? "low" : (priority ?? principal.priority ?? defaultPriority);
 }
 
-/** Returns the facts of a request that limits are checked against. */
+/** Returns the facts of a request against which limits are checked. */
 export function sizeOf(
   { request, requestId }: InferenceCall<unknown>,
   { usageDoubts }: InferenceDeps,
@@ -111,7 +112,7 @@ export function sizeOf(
   const { promptTokens, maxCompletionTokens, width, stream } = request;
   const isLimitable = request.dialect.task === undefined;
   const limitHolds = request.limitHolds && !usageDoubts.ignoresLimits(model, request.dialect);
-  // The object is one literal, because a spread would cost a copy for each request.
+  // The object is written as one literal, because a spread would cost a copy for each request.
   return {
     model,
     promptTokens,
@@ -141,11 +142,11 @@ export interface InferenceDeps {
   chatWriter: ChatWriter;
   /** Stores responses. */
   responseKeeper: ResponseKeeper;
-  /** Returns the encryption for data that an account's clients keep for the gateway, such as reasoning. */
+  /** Returns the encryption for data that an account's clients store on behalf of the gateway, such as reasoning. */
   sealFor(accountId: string): AccountSeal;
   /** Checks requests and answers. Undefined if no guardrail is configured. */
   guardrails?: Guardrails | undefined;
-  /** Runs tools of MCP servers within responses. Undefined if not supported. */
+  /** Runs tools of MCP servers within responses. Undefined if this is not supported. */
   hosted?: HostedTools | undefined;
   clock: Clock;
   stopping: Stopping;
@@ -156,19 +157,19 @@ export interface InferenceDeps {
   observer?: Omit<Observer, "httpEnded"> | undefined;
   /** Sends copies of requests to shadow models. Undefined if there are none. */
   shadows?: ShadowSender | undefined;
-  /** Notified of each settled request, to check its remaining quota later. */
+  /** Notified of each request after it was charged, to check the remaining quota later. */
   quotaWatch?: { used(principal: Pick<Principal, "limits" | "account">): void } | undefined;
 }
 
 export interface ShadowSender {
-  /** Called when a request for `model` is sent to its engine. The model has a shadow. */
+  /** Called when a request is sent to the engine of `model`, which has a shadow model. */
   sent(policy: ShadowPolicy, model: string, call: InferenceCall<unknown>): void;
 }
 
-/** An answer: JSON, a function that streams events to the client, or bytes that are forwarded. */
+/** An answer to a model call: JSON, a function that streams events to the client, or bytes that are forwarded. */
 export type InferenceAnswer = string | Bytes | ((client: ClientStream) => void) | PassedBytes;
 
-/** Forwarded bytes with their content type. */
+/** Bytes that are forwarded to the client, with their content type. */
 export interface PassedBytes {
   readonly contentType: string;
   /** Called once, when the answer's headers were sent. */

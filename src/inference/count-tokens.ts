@@ -1,4 +1,4 @@
-// Counts the tokens of a prompt: at an engine that can count, otherwise by an estimate.
+// Counts the tokens of a prompt. An engine that can count is asked; otherwise the number is estimated.
 import { Cancellation } from "../base/cancellation.ts";
 import type { Deployment } from "../domain/models/model.ts";
 import { isConversation } from "../domain/models/operation.ts";
@@ -16,14 +16,14 @@ export interface TokenCount {
 }
 
 /**
- * Milliseconds to wait for a count. The client waits to send its prompt, so an early estimate is better than a
- * late count.
+ * Maximum milliseconds to wait for a count. The client sends its prompt only after this, so an early estimate is better
+ * than a late count.
  */
 const maxMs = 10_000;
 
 /**
- * Counts the tokens. Throws a GatewayError if the caller may not use the model. `mayAsk` is called once before
- * an engine is asked; if it returns false, the count is estimated.
+ * Counts the tokens. Throws a GatewayError if the caller may not use the model. `mayAsk` is called once before an
+ * engine is asked. If it returns false, the count is estimated.
  */
 export async function countTokens(
   call: Pick<InferenceCall<unknown>, "principal" | "requestId" | "clientGone" | "memoryAccount"> & {
@@ -35,7 +35,7 @@ export async function countTokens(
   const { request, principal } = call;
   if (!deps.catalog.find(request.model)) await deps.catalog.whenComplete();
   const model = requireModel(principal, deps.catalog.find(request.model), request.model);
-  // With guardrails the prompt is not sent to an engine, because they may block or mask it.
+  // A prompt with guardrails is not sent to an engine for counting, because the guardrails may block or mask it.
   if (model.policies?.guardrails || !(await call.mayAsk())) return { tokens: request.promptTokens, estimated: true };
   const cancellation = new Cancellation();
   const stop = () => cancellation.cancel(call.clientGone.reason);
@@ -44,7 +44,7 @@ export async function countTokens(
   try {
     for (const { engine, model: engineModel } of ownDeployments(model)) {
       if (!engine.countTokens || engine.accepts === false) continue;
-      // The operator may have changed the model during the previous attempt.
+      // During the previous attempt, the operator may have changed the model.
       if (!isStillUsable({ engine, model: engineModel }, model.id, principal, deps)) continue;
       const seal = deps.sealFor(principal.account.id);
       const { operation, body, translation } = askingOf(request, {

@@ -1,4 +1,5 @@
-// Makes the gateway's own model calls, such as embeddings for the cache. They are charged to the operator's account.
+// Makes the gateway's own model calls, such as those for embeddings that the cache needs. They are charged to the
+// operator's account.
 import { NoRoomError } from "../base/bytes/buffered-bytes.ts";
 import { ByteSpan } from "../base/bytes/byte-span.ts";
 import type { Cancellation } from "../base/cancellation.ts";
@@ -25,13 +26,13 @@ export interface GatewayCallsOptions {
   inference: InferenceDeps;
   /** Returns the operator, or undefined if the installation has no account yet. */
   operator(): Promise<Operator | undefined>;
-  /** Returns the limits of requests, which apply to these calls too. */
+  /** Returns the limits for client requests, which apply to these calls too. */
   requestLimits(): RequestLimits;
   renderError(error: GatewayError): string;
 }
 
 /**
- * Maximum concurrent calls for one purpose and in total. Further calls fail at once, because callers have
+ * Maximum concurrent calls for one purpose, and in total. Further calls fail immediately, because their callers have
  * deadlines and alternatives.
  */
 const [maxOfPurpose, maxOfAll] = [512, 1_024];
@@ -83,14 +84,14 @@ export class GatewayCalls implements OwnCalls {
       { requestId, principal, request, memoryAccount },
       { cancellation, onWanted, priority, renderError },
     );
-    // The client may have left meanwhile.
+    // The client may have left while the call was prepared.
     if (cancellation.cancelled) throw cancellation.reason;
     return await run(whole, { ...inference, ...without, catalog: this.#catalogFor(call) });
   }
 
   /**
-   * Returns the models for a call. A guardrail's own call runs without guardrails. Other calls skip a model's
-   * guardrails if all of them have already checked the request.
+   * Returns the model catalog for a call. For a guardrail's own call, the models have no guardrails. For other calls, a
+   * model has no guardrails if all of them have already checked the request.
    */
   #catalogFor({ purpose, checkedBy }: OwnCall): InferenceDeps["catalog"] {
     if (purpose === "guardrail") return this.#judges;
@@ -134,7 +135,7 @@ function principalOf({ account, key }: Operator, neverLeaves: boolean): Principa
   };
 }
 
-/** Models without client policies, cached by model. */
+/** Copies of models without the policies that are meant for clients, by model. */
 const plain = new WeakMap<Model, Model>();
 
 function plainOf(model: Model, policies: Model["policies"]): Model {
@@ -144,8 +145,8 @@ function plainOf(model: Model, policies: Model["policies"]): Model {
 }
 
 /**
- * Returns the catalog without the policies for clients, such as caching. `isFree` reports whether the model's
- * guardrails can be left out.
+ * Returns the catalog without the policies that are meant for clients, such as caching. `isFree` reports whether the
+ * model's guardrails can be left out too.
  */
 function catalogForOwn(catalog: InferenceDeps["catalog"], isFree: (model: Model) => boolean): InferenceDeps["catalog"] {
   const own = (model: Model | undefined): Model | undefined => {

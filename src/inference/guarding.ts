@@ -1,4 +1,4 @@
-// The interface of guardrails, which check requests before the model gets them, and answers before the client does.
+// The interface of guardrails. They check requests before a model gets them, and answers before a client gets them.
 import type { MemoryAccount } from "../base/bytes/buffered-bytes.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import { GatewayError } from "../base/errors.ts";
@@ -8,7 +8,7 @@ import type { GuardrailAction, GuardrailSide } from "../features/guardrails/mode
 import type { DecodedRequest } from "../requests/decoded-request.ts";
 import type { TextGuard } from "../requests/dialects/texts/text-guard.ts";
 
-/** The ledger's code for an answer that a guardrail ended after part of it was sent. */
+/** The ledger's code for an answer that a guardrail ended after a part was sent. */
 export const blockedCode = "content_blocked";
 
 export interface GuardedCall {
@@ -27,20 +27,23 @@ export interface GuardedCall {
 /** Describes how often a guardrail's rule matched, without the matched text. */
 export interface Finding {
   readonly guardrail: string;
-  /** Name of the rule or pattern, or the guardrail's kind if it asks a model or service. */
+  /** Name of the rule or pattern. If the guardrail asks a model or service, its kind. */
   readonly rule: string;
   readonly side: GuardrailSide;
   readonly action: GuardrailAction;
   readonly count: number;
 }
 
-/** The guardrails of one request, with their findings. */
+/** The guardrails of a single request, with their findings. */
 export interface Guarding {
-  /** Names of these guardrails. */
+  /** Names of the request's guardrails. */
   readonly names: readonly string[];
-  /** Checks the request. Returns a masked request, or undefined if nothing changed. Rejects with `content_blocked`. */
+  /**
+   * Checks the request. Returns a masked request, or undefined if nothing changed. Rejects with `content_blocked` if a
+   * guardrail blocks the request.
+   */
   ofRequest(request: DecodedRequest): Promise<DecodedRequest | undefined>;
-  /** Checks the answer. Undefined if no guardrail does. */
+  /** Checks the answer. Undefined if no guardrail checks answers. */
   readonly answer: TextGuard | undefined;
   readonly findings: readonly Finding[];
 }
@@ -50,7 +53,10 @@ export interface Guardrails {
   begin(names: readonly string[], call: GuardedCall): Guarding;
 }
 
-/** Returns the guardrails of the requested model and of the model that answers instead. Undefined without any. */
+/**
+ * Returns the names of the guardrails of both models: the one that was requested, and the one that answers instead.
+ * Returns undefined if there are none.
+ */
 export function guardrailsOf(asked: Model, model: Model): readonly string[] | undefined {
   const own = model.policies?.guardrails;
   if (asked === model) return own;
@@ -58,7 +64,7 @@ export function guardrailsOf(asked: Model, model: Model): readonly string[] | un
   return own && first ? [...new Set([...first, ...own])] : (own ?? first);
 }
 
-/** Reports whether the named guardrails include all of the model's. Otherwise the request must not go to that model. */
+/** Reports whether `names` include all guardrails of the model. If not, the request must not go to that model. */
 export function isCovered({ policies }: Model, names: readonly string[] | undefined): boolean {
   const own = policies?.guardrails;
   return own === undefined || own.every((name) => names?.includes(name));

@@ -1,4 +1,4 @@
-// Separates the accounts that share a model server: cache salts, priorities, and pseudonyms of users.
+// Separates accounts that share a model server, by cache salts, priorities and pseudonyms of users.
 
 import type { IsolatedMember, Isolation } from "../domain/models/isolation.ts";
 import type { Priority } from "../domain/models/policies/priority.ts";
@@ -6,16 +6,16 @@ import type { AccountSeal } from "../domain/seal.ts";
 import type { DecodedRequest } from "../requests/decoded-request.ts";
 import type { Hints } from "../requests/dialects/conversation/conversation.ts";
 
-/** Members of the request body as JSON text, which replace the client's. null removes the member. */
+/** Members of the request body as JSON text. They replace the client's members; null removes a member. */
 export type IsolatedEdits = Readonly<Record<string, string | null>>;
 
 /** Priorities in vLLM's numbers: a lower number runs earlier. vLLM's default is 0. */
 const ranks: Readonly<Record<Priority, number>> = { high: -1, normal: 0, low: 1 };
 
 /**
- * Returns the members of the body that the model server gets in a changed form; undefined if there are none. A client's
- * `cache_salt` is hashed with its account, even if the server gets no salt for each account, so that no client reaches
- * the cache of another account. The client's `priority` is removed, because it would apply across accounts.
+ * Returns the members of the body that are changed for the model server, or undefined if there are none. A client's
+ * `cache_salt` is hashed together with its account, even if accounts get no salt of their own, so that no client can
+ * reach the cache of another account. The client's `priority` is removed, because it would apply across accounts.
  */
 export function isolated(
   request: DecodedRequest,
@@ -29,7 +29,7 @@ export function isolated(
   if (isolating === undefined && !isolation.cacheSalt && !isRanked) return undefined;
   const edits: Record<string, string | null> = {};
   const salt = isolation.cacheSalt ? seal.pseudonym("cache_salt", "") : "";
-  // On a node the account is unknown and the salt is empty, which vLLM would refuse.
+  // On a node the account is unknown, so the salt is empty. vLLM would refuse an empty salt.
   if (salt !== "") edits["cache_salt"] = JSON.stringify(salt);
   if (isolating) for (const member of isolating) isolate(member, request, isolation, seal, edits);
   if (isRanked) edits["priority"] = String(ranks[priority]);
@@ -63,8 +63,8 @@ function isolate(
 }
 
 /**
- * Returns a pseudonym of a value. All members that name the user give the same one, so it stays the same in another API
- * format.
+ * Returns a pseudonym of a value. All members that name the user give the same pseudonym, so a user keeps it in another
+ * API format.
  */
 function pseudonymOf(name: IsolatedMember["name"], value: unknown, seal: AccountSeal): string {
   const use = name === "prompt_cache_key" || name === "cache_salt" ? name : "user";
@@ -72,8 +72,7 @@ function pseudonymOf(name: IsolatedMember["name"], value: unknown, seal: Account
 }
 
 /**
- * Returns the user and cache hints of a conversation with pseudonyms, for a request that is translated to another
- * format.
+ * Returns a conversation's user and cache hints with pseudonyms, for a request that is translated to another format.
  */
 export function isolatedHints(hints: Hints, isolation: Isolation | undefined, seal: AccountSeal): Hints {
   const { user, promptCacheKey: key } = hints;

@@ -5,8 +5,8 @@ import { type Trail, wasAsked } from "../domain/usage/trail.ts";
 import type { UsageEnd, UsageOutcome } from "../domain/usage/usage.ts";
 
 /**
- * Adds the outcome, the model servers and the token counts of a request to the fields of its log line. `served` is the
- * deployment that answered.
+ * Adds the outcome, the deployments and the token counts of a request to its log line. `served` is the deployment that
+ * answered.
  */
 export function logEnd(
   line: Record<string, LogFields[string]>,
@@ -29,7 +29,7 @@ export function logEnd(
   if (reasoningTokens > 0) line["reasoning_tokens"] = reasoningTokens;
 }
 
-/** Returns the deployments that were asked, with their results. Undefined if all attempts were answered. */
+/** Returns the deployments that were tried, with their results. Returns undefined if every attempt was answered. */
 function attemptsIn(trail: Trail): string | undefined {
   const asked = trail.filter(wasAsked);
   if (asked.every(({ result }) => result === "answered" || result === "cancelled")) return undefined;

@@ -8,8 +8,8 @@ import type { RequestTrace } from "../domain/usage/trace.ts";
 export type MessageKind = "websocket" | "background";
 
 /**
- * A request without its own HTTP exchange: a message over a WebSocket, or a response in the background. It appears in
- * the log, in traces and in metrics like any other request. Exactly one of its last three methods is called, once.
+ * A request without an HTTP exchange of its own: a WebSocket message, or a background response. It appears in the log,
+ * in traces and in metrics like any other request. Exactly one of its last three methods must be called, once.
  */
 export interface MessageRequest {
   readonly requestId: string;
@@ -26,7 +26,7 @@ export interface MessageRequest {
   hold(bytes: number): GatewayError | undefined;
   /** Returns milliseconds since the arrival of the request. */
   durationNow(): number;
-  /** Ends the request. `error` is the error that the client got. */
+  /** Ends the request. `error` is the error that the client received. */
   finish(error?: GatewayError): void;
   /** Called instead of `finish` if the client left before the answer. */
   clientLeft(): void;

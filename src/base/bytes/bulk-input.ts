@@ -3,7 +3,7 @@ import { exactMs } from "../clock.ts";
 import type { GatewayError } from "../errors.ts";
 import { bufferedBytes, type MemoryAccount } from "./buffered-bytes.ts";
 
-/** Consumes the slices, and controls the sender. */
+/** Receives the slices, and controls the sender. */
 export interface BulkTaker {
   /** Reads a slice. May stop or clear the rest of the input. */
   takeSlice(bytes: Buffer): void;
@@ -135,7 +135,7 @@ export class BulkInput {
     return this.waits && !this.#isStopped;
   }
 
-  /** Adapts the length of the next slice to the duration of the last slice. */
+  /** Changes the length of the next slice according to the duration of the last slice. */
   tookMs(ms: number): void {
     if (ms < quickMs) this.#sliceBytes = Math.min(maxSliceBytes, 2 * this.#sliceBytes);
     else if (ms > slowMs) this.#sliceBytes = Math.max(sliceBytes, this.#sliceBytes / 2);

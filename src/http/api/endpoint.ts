@@ -57,7 +57,7 @@ interface Endpoint<Deps, Asker, Found, Query extends z.ZodObject, Body extends z
   answer(asked: Asked<Deps, Asker, Found, z.output<Query>, z.output<Body>>): Answer | Promise<Answer>;
 }
 
-/** The parts that all endpoints of one kind share, such as their tag and access check. */
+/** The common parts of the endpoints of a kind, such as the tag and the access check. */
 interface Kind<Granted extends Principal, Asker, Route> {
   tag: RouteDoc["tag"];
   errors: readonly ErrorCode[];

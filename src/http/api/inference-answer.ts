@@ -70,7 +70,7 @@ export const streamHeaders = {
   "x-accel-buffering": "no",
 } as const;
 
-/** Executes a decoded request, whose input already includes the earlier conversation. */
+/** Runs a decoded request, whose input already includes the earlier conversation. */
 export type Runs<Deps> = (
   exchange: Exchange,
   principal: Principal,

@@ -20,8 +20,8 @@ export function limitHeaders({ requests, tokens }: LimitStatus, headers: AnswerH
 }
 
 /**
- * Formatted durations below a second, which are the most frequent. Equal durations share one string, so that comparing
- * them is fast.
+ * Texts of the durations below a second, which are the most frequent. Equal durations share one string, so that
+ * comparing them is fast.
  */
 const belowSecond: readonly string[] = Array.from({ length: 1_000 }, (_, ms) => `${ms}ms`);
 

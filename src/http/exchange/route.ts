@@ -47,7 +47,7 @@ export interface Exchange {
    * request and takes over its id and slot. `lender` is the connection that lends its open-request slot.
    */
   message(kind: MessageKind, lender?: SlotLender): MessageRequest;
-  /** Postpones the log line until `finish` is called, because the answer continues after the handler returns. */
+  /** Writes the log line later, when `finish` is called, because the answer continues after the handler returns. */
   defer(): DeferredLine;
 }
 

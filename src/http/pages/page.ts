@@ -15,7 +15,7 @@ export interface PageDeps {
   isOwnOrigin(origin: string, req: IncomingRequest): boolean;
 }
 
-/** Dependencies of pages with forms that can be submitted without a session. */
+/** The dependencies of pages with forms that can be submitted without a session. */
 export interface OpenFormDeps extends PageDeps {
   /**
    * Returns the referrer policy of pages with forms. Over plain http, browsers send no origin with a form under

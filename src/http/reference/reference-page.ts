@@ -65,7 +65,8 @@ function example(path: string, operation: OpenApiOperation): string {
   const body = mediaOf(operation.requestBody)?.["example"];
   if (body === undefined) return "";
   const command = [
-    // The example uses the environment variables of the SDKs, because the client's base URL is not known here.
+    // The example uses the environment variables of OpenAI's SDKs, because the base URL that the client uses is not
+    // known here.
     `curl "$OPENAI_BASE_URL${path.replace(/^\/v1/, "")}" \\`,
     '  -H "Authorization: Bearer $OPENAI_API_KEY" \\',
     '  -H "Content-Type: application/json" \\',
@@ -82,7 +83,7 @@ function mediaOf(requestBody: Json | undefined): Json | undefined {
   return (requestBody?.["content"] as Record<string, Json> | undefined)?.["application/json"];
 }
 
-/** Renders the members of a schema as a table. `of` names their owner for screen readers. */
+/** Renders the members of a schema as a table. `of` names the object that the members belong to, for screen readers. */
 function schemaTable(schema: Json, document: OpenApiDocument, of: string): string {
   const target = resolved(schema, document);
   const properties = target["properties"] as Record<string, Json> | undefined;
@@ -131,14 +132,17 @@ function bounds(schema: Json): string {
   return parts.length > 0 ? ` ${parts.join(" ")}` : "";
 }
 
-/** Renders a description: code in backticks, and paragraphs separated by blank lines. */
+/** Renders a description as HTML: text in backticks as code, and blank lines as line breaks. */
 function prose(text: string): string {
   return escapeHtml(text)
     .replace(/`([^`]+)`/g, "<code>$1</code>")
     .replace(/\n\n/g, "<br>");
 }
 
-/** Returns attributes for content that may be wider than the page, so that it scrolls on its own, also by keyboard. */
+/**
+ * Returns attributes for content that may be wider than the page. The content scrolls separately, also with the
+ * keyboard.
+ */
 function scrolling(label: string): string {
   return `class="wide" tabindex="0" role="region" aria-label="${escapeHtml(label)}"`;
 }
@@ -163,7 +167,10 @@ pre{background:var(--soft);padding:.8rem 1rem;border-radius:.4rem;overflow-x:aut
 @media(max-width:48rem){body{display:block}.side{position:static;height:auto;border-right:0;border-bottom:1px solid var(--line);padding:1rem}main{padding:1rem}}
 `;
 
-/** The page's script. It opens the list on a wide page, and filters endpoints by the words typed. */
+/**
+ * The page's script. It opens the list of endpoints on a wide page, and filters the endpoints by the words that the
+ * reader types.
+ */
 const script = `
 const list=document.getElementById("list"),field=document.getElementById("find"),found=document.getElementById("found");
 if(matchMedia("(min-width:48.01rem)").matches)list.open=true;

@@ -15,7 +15,7 @@ import { writePieces, writeRequest } from "./request-bytes.ts";
 import { RequestUpload, type UploadConnection } from "./request-upload.ts";
 import { ResponseReader } from "./response-reader.ts";
 
-/** Callbacks of a connection for its pool. */
+/** The pool's methods that a connection calls. */
 export interface ConnectionOwner {
   /** Called when the connection can be reused. `announcedMs` is the keep-alive timeout that the server announced. */
   free(connection: ClientConnection, announcedMs: number | undefined): void;
@@ -31,7 +31,7 @@ const repeatable: ReadonlySet<string> = new Set(["GET", "HEAD"]);
 export class ClientConnection implements Carrier, IndexedItem, BulkTaker, UploadConnection {
   setIndex = noIndex;
   exchange: ClientExchange | undefined;
-  /** Monotonic milliseconds at which the pool calls `expire`. */
+  /** Time in monotonic milliseconds at which the pool calls `expire`. */
   deadline: number;
   readonly #owner: ConnectionOwner;
   readonly #reader = new ResponseReader();
@@ -40,14 +40,14 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
   #gone = false;
   /** True if this connection has already delivered an answer. */
   #reused = false;
-  /** The rest of the request, which the kernel has not accepted yet. */
+  /** The bytes of the request that the kernel has not accepted yet. */
   #unsent: Uint8Array[] | undefined;
-  /** Sends the part of the request that arrives after its headers. */
+  /** Sends the body or other bytes that arrive after the request's headers. */
   #upload: RequestUpload | undefined;
   #sentAny = false;
   #receivedAny = false;
   #paused = false;
-  /** Set once a large amount of data arrived at once. Such data is read in slices. */
+  /** Reads received bytes in slices. Set once a large amount arrived at once. */
   #bulk: BulkInput | undefined;
   /** Set if the socket was closed while received bytes were still unread. */
   #closedBehind: { error: Error | undefined } | undefined;
@@ -65,12 +65,12 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
     return !(this.#open || this.#gone);
   }
 
-  /** Reports whether the socket seems to be writable. */
+  /** Reports whether a request can probably be written to the socket. */
   get usable(): boolean {
     return this.#open && !this.#gone && this.#socket?.readyState === 1;
   }
 
-  /** Called with the socket as soon as it exists. Nothing may be written yet. */
+  /** Called with the socket as soon as it exists. Nothing may be written before `opened` is called. */
   attached(socket: Socket<ClientConnection>): void {
     this.#socket = socket;
     if (this.#gone) socket.terminate();
@@ -81,7 +81,7 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
     const socket = this.#socket;
     if (!socket || this.#open || this.#gone) return;
     this.#open = true;
-    // An idle connection must not keep the process alive. During a request, the pool's timer does.
+    // An idle connection must not keep the process alive. While a request is running, the pool's timer keeps it alive.
     socket.unref();
     socket.setNoDelay(true);
     probePeer(socket);
@@ -100,7 +100,7 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
   }
 
   received(bytes: Buffer): void {
-    // Closes the connection, because unexpected bytes would be taken for the next answer.
+    // If no request is running, the connection is closed, because unexpected bytes would be taken for the next answer.
     if (!this.exchange) {
       this.#destroy();
       return;
@@ -133,7 +133,7 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
 
   #read(bytes: Buffer): void {
     const { exchange } = this;
-    // Closes the connection, because unexpected bytes would be taken for the next answer.
+    // If no request is running, the connection is closed, because unexpected bytes would be taken for the next answer.
     if (!exchange) {
       this.#destroy();
       return;
@@ -144,11 +144,11 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
       const began = this.#reader.answer !== undefined;
       const complete = this.#reader.read(bytes, exchange);
       this.#reading = false;
-      // The code that received the bytes may have cancelled the request.
+      // While receiving the bytes, the caller may have cancelled the request.
       if (this.exchange !== exchange) return;
       if (complete) this.#complete(exchange);
       else if (exchange.flowing) this.#heard(exchange);
-      // Nobody reads the body yet, so what has arrived is buffered and reading pauses.
+      // If no code reads the body yet, the body's bytes are buffered, and reading from the socket pauses.
       else if (began) this.pause();
       else if (this.#reader.answer) this.deadline = Number.POSITIVE_INFINITY;
     } catch (error) {
@@ -189,12 +189,13 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
   }
 
   sentInPart(error: unknown): void {
-    // If a forwarded request breaks off, the server notices and may still answer, so nothing fails here.
+    // If a forwarded request breaks off, the server notices this and may still answer, so only requests with `content`
+    // fail here.
     if (this.exchange?.request?.content) this.#fail(error);
   }
 
   sentAll(): void {
-    // After a protocol switch, the end of the client's bytes closes the connection.
+    // After a protocol switch, the connection is closed when the client's bytes end.
     if (this.#reader.answer?.head.status === 101 && !this.#unsent) this.#destroy();
   }
 
@@ -244,7 +245,7 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
     if (!this.#bulk) return;
     const refusal = this.#bulk.stop(this.exchange?.memoryAccount ?? bufferedBytes.bounded);
     if (!refusal) return;
-    // Checks later whether reading is still paused. If it has resumed, nothing is buffered and nothing fails.
+    // The check happens in a microtask: if reading has resumed by then, nothing is buffered and nothing fails.
     queueMicrotask(() => {
       if (this.#paused) this.#fail(refusal);
     });
@@ -296,7 +297,7 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
     if (upload) this.upload(upload);
   }
 
-  /** Restarts the timeout for the answer whenever part of `content` was sent. */
+  /** Restarts the timeout for the answer if part of `content` was sent. */
   #tookSome(): void {
     const { exchange } = this;
     if (exchange?.request?.content && !this.#reader.answer) this.deadline = monotonicMs() + exchange.firstByteTimeoutMs;
@@ -326,8 +327,8 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
   }
 
   /**
-   * Reports whether the request may be sent again: the server has not received any of it, or repeating it does
-   * no harm.
+   * Reports whether the request may be sent again on another connection. It may if this connection was reused and no
+   * answer arrived, and if either no byte of the request was sent or its method is safe to repeat.
    */
   #mayRepeat(exchange: ClientExchange): boolean {
     if (!this.#reused || this.#receivedAny || exchange.retried || this.#upload) return false;
@@ -363,7 +364,7 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
 
 function connectProblem(error: unknown): string {
   const code = (error as { code?: unknown } | null)?.code;
-  // Bun reports ECONNREFUSED also if the process has no free file descriptors.
+  // Bun reports ECONNREFUSED even if the real cause is that the process has no free file descriptors.
   if (code === "ECONNREFUSED" && !hasDescriptors()) {
     return "no file descriptor is left for a connection; raise the limit of open files (ulimit -n)";
   }

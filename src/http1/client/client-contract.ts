@@ -1,4 +1,4 @@
-// The interface of HTTP clients, implemented by our own client and by one that uses `fetch`.
+// The interface of HTTP clients. The gateway's own client implements it, and so does a client that uses `fetch`.
 import type { BodySource } from "../../base/bytes/body-source.ts";
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { Bytes } from "../../base/bytes/byte-span.ts";
@@ -11,19 +11,19 @@ export interface ClientRequest extends RequestContent {
   /** The path and query, percent-encoded. */
   path: string;
   /**
-   * Headers without `host` and the framing headers, which the client adds. The object is cached and must not
-   * change.
+   * Headers without `host` and the framing headers, which the client adds. The object must not change, because the text
+   * made from it is cached.
    */
   headers: HeaderFields;
-  /** Headers of this request only, besides `headers`. */
+  /** Headers that only this request has, in addition to `headers`. */
   ownHeaders?: HeaderFields;
 }
 
-/** A request that is forwarded with headers in their original form. */
+/** A request that is forwarded with its headers exactly as they arrived. */
 export interface PassedRequest extends RequestContent {
   /**
-   * The request line and header lines, each with its line end, one character per byte. Includes framing headers
-   * if there is an `upload`.
+   * The request line and header lines, each with its line end, as text with one character for each byte. If there is an
+   * `upload`, they include the framing headers.
    */
   head: string;
   passed: PassedParts;
@@ -45,31 +45,34 @@ export interface RequestContent {
   body?: string | Bytes;
   /** A body that is read in pieces, instead of `body`. */
   content?: SentContent;
-  /** The memory account for answer bytes that arrive while reading is paused. Without an account they are unlimited. */
+  /**
+   * The memory account for bytes of the answer that arrive while reading is paused. Without an account, these bytes are
+   * unlimited.
+   */
   memoryAccount?: MemoryAccount;
   /**
-   * Lower-case name of a trailer with which the server reports a failure. The body then fails with a ClientError
-   * `told`.
+   * Lower-case name of a trailer with which the server reports a failure. If it arrives, the body fails with a
+   * ClientError `told`.
    */
   faultTrailer?: string;
-  /** Set for `pass` only. */
+  /** Only set by `pass`, for a forwarded request. */
   passed?: PassedParts;
 }
 
 /** A request body of known length that is read in pieces. */
 export interface SentContent {
   readonly length: number;
-  /** Opens the body from its beginning. Called again if the request is repeated. */
+  /** Opens the body at its beginning. If the request is sent again, it is called again. */
   open(): BodySource;
 }
 
 export interface AnswerTimeouts {
   /**
-   * The longest wait for the answer's headers, from the call of `send`. With `content`, from the last progress
-   * of sending it.
+   * Maximum milliseconds from the call of `send` until the answer's headers. If there is `content`, the time starts
+   * again whenever part of it was sent.
    */
   readonly firstByteTimeoutMs: number;
-  /** The longest time without data in the answer's body. */
+  /** Maximum milliseconds without data while the answer's body arrives. */
   readonly idleTimeoutMs: number;
 }
 
@@ -83,16 +86,16 @@ export interface PassedResponse extends ClientResponse {
   /** The trailers of the answer, if any. Known once the body has ended. */
   readonly trailers: FieldLines | undefined;
   /**
-   * After status 101: sends the bytes of `source` to the server, and then closes the connection. `body` is what
-   * the server sends.
+   * After status 101, sends the bytes of `source` to the server and then closes the connection. The server's own bytes
+   * arrive in `body`.
    */
   upload(source: BodySource): void;
 }
 
 export interface HttpClient {
   /**
-   * Sends a request. Rejects with a ClientError, or with the reason of the cancellation. After the headers have
-   * arrived, cancel the body instead. Redirects are not followed.
+   * Sends a request. Rejects with a ClientError, or with the reason of the cancellation. Redirects are not followed.
+   * Once the answer's headers have arrived, `cancellation` has no effect: cancel the body instead.
    */
   send(request: ClientRequest, timeouts: AnswerTimeouts, cancellation: Cancellation): MaybePromise<ClientResponse>;
   /** Closes the client. Running requests fail with a ClientError. */
@@ -100,9 +103,9 @@ export interface HttpClient {
 }
 
 /**
- * The kind of failure: `connect`: nothing was sent. `first_byte_timeout`, `idle_timeout`: see AnswerTimeouts.
- * `broken`: the connection ended too early. `told`: the server reported a failure, with this message.
- * `malformed`: the answer is not valid HTTP. `closed`: the client is closed.
+ * The kind of failure. `connect`: nothing was sent. `first_byte_timeout` and `idle_timeout`: see AnswerTimeouts.
+ * `broken`: the connection ended too early. `told`: the server reported a failure, with this message. `malformed`: the
+ * answer is not valid HTTP. `closed`: the client was closed.
  */
 export type ClientFault =
   | "connect"
@@ -132,5 +135,5 @@ export interface ClientErrorDetails {
   cause?: unknown;
 }
 
-/** Converts an error of the client, usually a ClientError, into the error for its caller. */
+/** Converts an error of the client, usually a ClientError, into the error that its caller gets. */
 export type ClientErrorMap = (fault: unknown) => unknown;

@@ -9,41 +9,41 @@ import type { FieldLines, ResponseHead } from "../head.ts";
 import type { HeaderLines } from "../message.ts";
 import type { AnswerTimeouts, ClientErrorMap, PassedResponse, RequestContent } from "./client-contract.ts";
 
-/** The current carrier of the request: a connection, or a place in the queue for one. */
+/** The object that currently handles the request: a connection, or a place in the queue for a connection. */
 export interface Carrier {
   /** Pauses reading from the server. */
   pause(): void;
   resume(): void;
   /** Sends the bytes of `source` after a protocol switch. */
   upload(source: BodySource): void;
-  /** Gives up the request, whose answer is no longer needed. */
+  /** Gives up the request, because its answer is no longer needed. */
   abandon(): void;
 }
 
 const noFields: HeaderLines = { get: () => null, has: () => false, keys: () => [] };
 
-/** The request object is also the response and its body, which saves allocations. */
+/** One object is the request, the response and its body, which saves allocations. */
 export class ClientExchange implements PassedResponse, BodySource {
   readonly response = new Deferred<PassedResponse>();
   /** The status of the answer, once it has arrived. */
   status = 0;
   headers: HeaderLines = noFields;
   trailers: FieldLines | undefined;
-  /** The request line and headers that are shared between requests; see `writeRequest`. */
+  /** The text of the request line and of the headers that many requests share; see `writeRequest`. */
   readonly head: string;
   readonly method: string;
   readonly idleTimeoutMs: number;
   readonly firstByteTimeoutMs: number;
-  /** Monotonic milliseconds at which waiting for the answer's headers ends. */
+  /** Time in monotonic milliseconds until which the answer's headers must arrive. */
   readonly answerBy: number;
-  /** The memory account for bytes that arrive before they are read. */
+  /** The memory account for bytes of the body that arrive before they are read. */
   readonly memoryAccount: MemoryAccount;
   readonly faultTrailer: string | undefined;
   /** True if the request has already been sent a second time. */
   retried = false;
-  /** The current carrier of the request: a connection, or a place in the queue for one. */
+  /** The connection, or the place in the queue, that currently handles the request. */
   carrier: Carrier | undefined;
-  /** The content of the request. Cleared once the answer begins, to free memory. */
+  /** The body of the request and its own headers. Cleared once the answer begins, to free memory. */
   #request: RequestContent | undefined;
   readonly #cancellation: Cancellation;
   readonly #errors: ClientErrorMap;
@@ -54,7 +54,7 @@ export class ClientExchange implements PassedResponse, BodySource {
   #outcome: { error?: unknown } | undefined;
   #over = false;
 
-  /** `nowMs` is monotonic. */
+  /** `nowMs` is the current time in monotonic milliseconds. */
   constructor(
     head: string,
     request: RequestContent,
@@ -80,7 +80,7 @@ export class ClientExchange implements PassedResponse, BodySource {
     return this;
   }
 
-  /** The content to send after the headers. Undefined once the answer has begun. */
+  /** The body of the request and its own headers. Undefined once the answer has begun. */
   get request(): RequestContent | undefined {
     return this.#request;
   }
@@ -96,7 +96,7 @@ export class ClientExchange implements PassedResponse, BodySource {
   }
 
   /**
-   * Only a forwarded request may switch protocols. The code that forwards it knows whether the client asked for
+   * Only a forwarded request may switch protocols, because only the forwarding code knows whether the client asked for
    * that.
    */
   get maySwitch(): boolean {
@@ -162,7 +162,7 @@ export class ClientExchange implements PassedResponse, BodySource {
     this.#sink = sink;
     const waiting = this.#waiting;
     this.#waiting = undefined;
-    // Reading resumes before buffered bytes are delivered, because the receiver may pause again.
+    // The connection resumes before buffered bytes are delivered, because their receiver may pause it again.
     this.carrier?.resume();
     if (waiting) for (const { buffer, start, end } of waiting) this.data(buffer, start, end);
     if (this.#outcome && !this.#over) {

@@ -1,4 +1,4 @@
-// The HTTP/1.1 client for one origin: pools connections, queues requests, and enforces timeouts.
+// The HTTP/1.1 client for one origin. It pools connections, queues requests and enforces timeouts.
 
 import type { SocketHandler } from "bun";
 import type { Cancellation } from "../../base/cancellation.ts";
@@ -25,16 +25,16 @@ export interface Origin {
   /** Host name or IP address. An IPv6 address has no brackets. */
   hostname: string;
   port: number;
-  /** The IP address to connect to, so that `hostname` is not resolved. */
+  /** The IP address to connect to. If it is given, `hostname` is not resolved. */
   address?: string;
-  /** Absent for no TLS. */
+  /** Missing for connections without TLS. */
   tls?: OriginTls;
   /** The path of a Unix domain socket to connect to. `hostname` is then used only for the Host header. */
   unix?: string;
 }
 
 export interface OriginTls {
-  /** The host name in the server's certificate. */
+  /** The host name that the server's certificate must contain. */
   serverName: string;
   /** Certificates (PEM) to trust instead of the well-known ones. */
   ca?: string;
@@ -56,14 +56,11 @@ export function originOf(url: URL, unix?: string): Origin {
 export interface Http1ClientOptions {
   /** The most connections. Default 10,000. */
   maxConnections?: number;
-  /** The most requests that wait for a connection. More are refused. Default 10,000. */
+  /** Maximum requests that wait for a connection; further requests are refused. Default 10,000. */
   maxWaiting?: number;
   /** The timeout for opening a connection, including TLS, in milliseconds. Default 10,000. */
   connectTimeoutMs?: number;
-  /**
-   * The milliseconds after which an idle connection is closed, unless the server announces a timeout. Default
-   * 4,000.
-   */
+  /** Milliseconds after which an idle connection is closed, if the server announces no timeout. Default 4,000. */
   unusedTimeoutMs?: number;
   /** Converts the client's errors. Default: they stay ClientErrors. */
   errors?: ClientErrorMap;
@@ -76,14 +73,14 @@ interface CommonHead {
 }
 
 /**
- * Shorter than the keep-alive timeout of common servers (5 s), because a server might close a connection that is
- * just being reused.
+ * Milliseconds that an idle connection is kept. This is less than the keep-alive timeout of common servers (5 s),
+ * because otherwise a server might close a connection that is just being reused.
  */
 const defaultUnusedMs = 4_000;
 const maxUnusedMs = longLived.upstreamConnection.idleMs;
-/** Safety margin in milliseconds before the server closes an idle connection. */
+/** Milliseconds by which the client closes an idle connection before the server's announced timeout. */
 const unusedMarginMs = 1_000;
-/** The interval of the timer that checks the deadlines of all connections. */
+/** Milliseconds between two checks of the deadlines of all connections. */
 const sweepIntervalMs = 50;
 const noTimeouts: AnswerTimeouts = {
   firstByteTimeoutMs: Number.POSITIVE_INFINITY,
@@ -99,9 +96,9 @@ export class Http1Client implements HttpClient, ConnectionOwner {
   readonly #unusedTimeoutMs: number;
   readonly #errors: ClientErrorMap;
   readonly #connections = new IndexedSet<ClientConnection>();
-  /** Idle connections. The last one is reused first, so that the others can expire. */
+  /** Idle connections. The most recently used one is reused first, so that the others can expire. */
   readonly #free: ClientConnection[] = [];
-  /** Cached header text by header object. */
+  /** Caches the text of headers by the object that contains them. */
   readonly #heads = new WeakMap<HeaderFields, CommonHead>();
   readonly #waiting: ClientExchange[] = [];
   #sweeper: ReturnType<typeof setInterval> | undefined;
@@ -126,7 +123,7 @@ export class Http1Client implements HttpClient, ConnectionOwner {
     return this.#begin(this.#headOf(request), request, timeouts, cancellation).response;
   }
 
-  /** Forwards a request. No timeouts apply here, because the client and the server enforce their own. */
+  /** Forwards a request. No timeouts apply here, because the original client and the server enforce their own. */
   pass(request: PassedRequest, cancellation: Cancellation): MaybePromise<PassedResponse> {
     if (cancellation.cancelled) return Promise.reject(cancellation.reason);
     return this.#begin(request.head, request, noTimeouts, cancellation).response;
@@ -169,7 +166,7 @@ export class Http1Client implements HttpClient, ConnectionOwner {
   }
 
   again(exchange: ClientExchange): void {
-    // An idle connection may be as stale as the one that failed, so a new one is opened.
+    // Another idle connection may be as stale as the one that failed, so the client opens a new connection.
     if (this.#connections.size < this.#maxConnections) this.#connect(exchange);
     else this.#wait(exchange);
   }
@@ -227,7 +224,7 @@ export class Http1Client implements HttpClient, ConnectionOwner {
     const deadline = Math.min(exchange.answerBy, monotonicMs() + this.#connectTimeoutMs);
     const connection = new ClientConnection(this, exchange, deadline);
     this.#connections.add(connection);
-    // A sweep that is running does not see the new connection, so the timer is kept alive here.
+    // A check of deadlines that is running does not see the new connection, so the timer must be kept alive here.
     if (!this.#holding) this.#hold();
     const common = {
       data: connection,
@@ -251,7 +248,7 @@ export class Http1Client implements HttpClient, ConnectionOwner {
 
   #headOf(request: ClientRequest): string {
     const { requestId, ownHeaders } = request;
-    // The request id must not contain a line break, like every header.
+    // A header must not contain a line break, so the request id must not either.
     if (requestId !== undefined && !/^[!-~]+$/.test(requestId)) throw new TypeError("the request id cannot be sent");
     const common = this.#commonHeadOf(request);
     return ownHeaders ? common + fieldLines(ownHeaders) : common;
@@ -278,7 +275,7 @@ export class Http1Client implements HttpClient, ConnectionOwner {
 
   #sweep(): void {
     const now = monotonicMs();
-    // Set to true again if a request is sent during this sweep.
+    // A request that is sent during this check of deadlines sets this to true again.
     this.#holding = false;
     let busy = false;
     for (const connection of this.#connections) {
@@ -287,7 +284,7 @@ export class Http1Client implements HttpClient, ConnectionOwner {
     }
     for (const exchange of this.#waiting.filter((each) => each.answerBy <= now)) {
       const index = this.#waiting.indexOf(exchange);
-      // The request left the queue while another one was being failed in this loop.
+      // The request may have left the queue while the loop was failing another request.
       if (index < 0) continue;
       this.#waiting.splice(index, 1);
       exchange.fail(new ClientError("first_byte_timeout", "no connection became free in time"));
@@ -307,8 +304,8 @@ function isUnreachable(error: unknown): boolean {
 }
 
 /**
- * Resolves the host name again and connects to its first address. Bun caches an address for 30 s even if
- * connections fail, which would make a server that moved unreachable.
+ * Resolves the host name again and connects to its first address. Bun caches an address for 30 s even if connecting
+ * fails. Therefore a server that moved to another address would be unreachable.
  */
 async function openAnew(
   hostname: string,
@@ -357,7 +354,7 @@ const handlers: SocketHandler<ClientConnection> = {
 
 const tlsHandlers: SocketHandler<ClientConnection> = {
   ...handlers,
-  // With TLS, nothing is written before the certificate is verified.
+  // With TLS, nothing must be written before the certificate is verified.
   open: (socket) => socket.data.attached(socket),
   handshake(socket, success, error) {
     if (success && !error && socket.authorized) socket.data.opened();

@@ -1,15 +1,15 @@
-// Parses the headers of a response: how its body ends, and how long the connection can be reused.
+// Parses the headers of a response, including how its body ends and how long the connection can be reused.
 import { keepsAlive, type ResponseFraming, responseFraming } from "../framing.ts";
 import type { ResponseHead } from "../head.ts";
 import type { ReadHead } from "../server/known-head.ts";
 
-/** Values of `bodyLength` for a chunked body, and for one that ends with the connection. */
+/** Values of `bodyLength` for a chunked body, and for a body that ends with the connection. */
 export const inChunks = -1;
 export const untilClosed = -2;
 
 export class ReadResponse implements ReadHead<ReadResponse> {
   readonly head: ResponseHead;
-  /** The length of the body, or one of the values above. 0 for no body. */
+  /** The length of the body in bytes, or one of the values above. 0 if there is no body. */
   readonly bodyLength: number;
   /** True if the connection can be reused after the body. */
   readonly keepsConnection: boolean;
@@ -34,7 +34,10 @@ export class ReadResponse implements ReadHead<ReadResponse> {
   }
 }
 
-/** Parses the headers of a final response to a request with this method. Throws a HeadError for invalid ones. */
+/**
+ * Parses the headers of a final response (not 1xx). `method` is the method of the request. Throws a HeadError for
+ * invalid headers.
+ */
 export function readResponse(head: ResponseHead, method: string): ReadResponse {
   const framing = responseFraming(head, method);
   const isClosed = framing.kind === "close";
@@ -47,7 +50,7 @@ function bodyLengthOf(framing: ResponseFraming): number {
   return framing.kind === "close" ? untilClosed : 0;
 }
 
-/** Reports whether the headers alone determine the length of the body (RFC 9112, 6.3). */
+/** Reports whether the headers alone tell where the body ends (RFC 9112, 6.3). */
 export function hasKnownEnd({ head }: ReadResponse): boolean {
   return head.status !== 204 && head.status !== 304;
 }

@@ -6,17 +6,19 @@ import type { ClientRequest } from "./client-contract.ts";
 
 /** A reused buffer that is larger than nearly every request. */
 const scratch = Buffer.allocUnsafeSlow(64 * 1024);
-/** The request headers that are still in the buffer, so that a similar next request copies only its id. */
+/**
+ * The request headers that are still in `scratch`. If the next request has the same headers, only its id is written.
+ */
 const kept = { head: "", idLength: -1 };
 const [carriageReturn, lineFeed] = [0x0d, 0x0a];
-/** An upper bound for the bytes of the headers that are added here, without the request id. */
+/** An upper bound for the bytes of the headers that this file adds, without the request id. */
 const ownFieldsRoom = 128;
 
 export type RequestParts = Pick<ClientRequest, "requestId" | "body" | "content">;
 
 /**
- * The result of an incomplete write. `sent` is the number of written bytes, or -1 if the socket is closed. The
- * caller must send `unsent`.
+ * The result of a write that the socket accepted only in part. `sent` is the number of written bytes, or -1 if the
+ * socket is closed. The caller must send `unsent`.
  */
 export interface WrittenInPart {
   sent: number;
@@ -24,12 +26,12 @@ export interface WrittenInPart {
 }
 
 /**
- * Writes a request. `head` is the ASCII text of the request line and the shared headers. Returns undefined if
- * everything was written.
+ * Writes a request. `head` is the ASCII text of the request line and of the headers that many requests share. Returns
+ * undefined if everything was written.
  */
 export function writeRequest(socket: Socket<unknown>, head: string, parts: RequestParts): WrittenInPart | undefined {
   const { requestId, body, content } = parts;
-  // A UTF-16 unit takes at most three bytes in UTF-8.
+  // Each UTF-16 code unit takes at most three bytes in UTF-8.
   const bodyRoom = typeof body === "string" ? body.length * 3 : (body?.length ?? 0);
   if (body !== undefined && head.length + ownFieldsRoom + bodyRoom > scratch.byteLength) {
     return writeLarge(socket, head, parts, typeof body === "string" ? ByteSpan.of(body) : body);
@@ -62,7 +64,7 @@ function writeLarge(
   const headRoom = head.length + (requestId?.length ?? 0) + ownFieldsRoom;
   const buffer = headRoom <= scratch.byteLength ? scratch : Buffer.allocUnsafe(headRoom);
   let length = putHead(buffer, head, requestId, body.length);
-  // The buffer is filled up with the beginning of the body.
+  // The beginning of the body fills the rest of the buffer.
   const rest = body.pieces;
   for (let piece = rest[0]; piece && length < buffer.byteLength; piece = rest[0]) {
     const part = piece.subarray(0, buffer.byteLength - length);
@@ -121,7 +123,7 @@ function putHead(buffer: Buffer, head: string, requestId: string | undefined, bo
     buffer[at++] = carriageReturn;
     buffer[at++] = lineFeed;
   } else {
-    // The remembered headers are about to be overwritten.
+    // The end of the headers is about to be overwritten, so `kept` is no longer valid.
     kept.head = "";
   }
   buffer[at++] = carriageReturn;

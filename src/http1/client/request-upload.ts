@@ -1,17 +1,17 @@
-// Sends the part of a request that arrives after its headers: the body, or the client's bytes after a protocol switch.
+// Sends the bytes that follow a request's headers: the body, or the client's bytes after a protocol switch.
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
 
 /** The methods of the connection that an upload uses. */
 export interface UploadConnection {
   /**
-   * Sends bytes and returns whether all were written. Otherwise the rest is buffered, and `drained` is called
-   * once it was sent.
+   * Sends bytes. Returns whether all were written; otherwise the rest is buffered, and `drained` is called once it was
+   * sent.
    */
   sendMore(bytes: Buffer): boolean;
-  /** Called when no more bytes follow. Some may not be sent yet. */
+  /** Called when the source has ended. Its last bytes may not be sent yet. */
   sentAll(): void;
-  /** Called if the source fails before its end. */
+  /** Called if the source fails before it ends. */
   sentInPart(error: unknown): void;
 }
 

@@ -1,14 +1,14 @@
-// Parses the responses on one connection: skips interim responses, and delivers bodies as they arrive.
+// Parses the responses on one connection. Interim responses are skipped, and bodies are delivered as they arrive.
 import { ChunkedDecoder, type ChunkTaker, wholeChunkStart } from "../chunked.ts";
 import { checkPartialResponse, type FieldLines, HeadError, parseResponseHead, type ResponseHead } from "../head.ts";
 import { HeadMemory, SharedHeads } from "../server/known-head.ts";
 import { hasKnownEnd, inChunks, ReadResponse, readResponse, untilClosed } from "./read-response.ts";
 
 export interface ResponseTaker {
-  /** The method of the request that is being answered. */
+  /** The method of the request to which the response belongs. */
   readonly method: string;
   answered(head: ResponseHead): void;
-  /** True if the request asked to switch protocols. Later bytes are then delivered as the body. */
+  /** True if the request asked to switch protocols. After the switch, all bytes are delivered as the body. */
   readonly maySwitch?: boolean;
   /** Called for 100 Continue. */
   continued?(): void;
@@ -16,7 +16,7 @@ export interface ResponseTaker {
   data(bytes: Buffer, start: number, end: number): void;
 }
 
-/** The end of the headers, as bytes because a search for a string would convert it each time. */
+/** The end of the headers. It is a Buffer, because a search for a string would convert the string each time. */
 const emptyLine = Buffer.from("\r\n\r\n");
 /** The most bytes of a response's headers, including interim responses. */
 const maxHeadBytes = 64 * 1024;
@@ -27,18 +27,24 @@ export class ResponseReader implements ChunkTaker {
   answer: ReadResponse | undefined;
   /** True if bytes arrived after the end of the response. */
   overrun = false;
-  /** The headers so far, while they are incomplete. The buffer may have free space at its end. */
+  /** The incomplete headers so far. The buffer may have free space at its end. */
   #partial: Buffer | undefined;
   #partialLength = 0;
   #headBytes = 0;
   readonly #heads = new HeadMemory(sharedHeads, maxHeadBytes);
   /** The number of bytes of a body of known length that are still missing. */
   #remaining = 0;
-  /** Decodes chunks that are not whole in one read, and the last chunk. Created when first needed. */
+  /**
+   * The decoder for chunks that one read does not contain completely, and for the last chunk. Created when first
+   * needed.
+   */
   #chunks: ChunkedDecoder | undefined;
   /** True if the body is chunked and the next byte begins a chunk. */
   #betweenChunks = false;
-  /** Start and end of the decoded data within the current bytes. Data of several chunks is moved together. */
+  /**
+   * Start and end of the decoded data within the received bytes. Data of several chunks is moved together, so that it
+   * is contiguous.
+   */
   #start = 0;
   #end = 0;
 
@@ -54,7 +60,7 @@ export class ResponseReader implements ChunkTaker {
 
   /**
    * Parses received bytes. Returns true if the response is complete. Throws a HeadError for invalid bytes, after
-   * delivering earlier ones. The bytes are changed in place, so do not reuse them.
+   * delivering the valid data before them. Changes the bytes in place, so the caller must not use them again.
    */
   read(bytes: Buffer, taker: ResponseTaker): boolean {
     if (this.answer) return this.#readBody(bytes, 0, taker);
@@ -68,7 +74,7 @@ export class ResponseReader implements ChunkTaker {
     this.#headBytes = 0;
   }
 
-  /** Reports whether a part of the headers has arrived. */
+  /** Reports whether a part of the next headers has arrived. */
   get #isBegun(): boolean {
     return this.#partial !== undefined || this.#headBytes > 0;
   }
@@ -76,7 +82,7 @@ export class ResponseReader implements ChunkTaker {
   #readHead(chunk: Buffer, taker: ResponseTaker): boolean {
     const bytes = this.#joined(chunk);
     let start = 0;
-    // The last three bytes searched before may begin the empty line.
+    // The last three bytes of the earlier search may be the beginning of the empty line.
     let from = Math.max(0, bytes.byteLength - chunk.byteLength - 3);
     for (;;) {
       const end = bytes.indexOf(emptyLine, from);
@@ -106,13 +112,13 @@ export class ResponseReader implements ChunkTaker {
     }
   }
 
-  /** Returns the earlier bytes of the headers together with the chunk. */
+  /** Returns the earlier bytes of the incomplete headers, followed by the chunk. */
   #joined(chunk: Buffer): Buffer {
     const partial = this.#partial;
     if (!partial) return chunk;
     const length = this.#partialLength + chunk.byteLength;
     let whole = partial;
-    // The buffer is doubled, so that headers that arrive byte by byte take linear time.
+    // The buffer is doubled, so that headers which arrive byte by byte take linear time.
     if (length > partial.byteLength) {
       whole = Buffer.allocUnsafeSlow(2 * length);
       partial.copy(whole, 0, 0, this.#partialLength);
@@ -142,7 +148,7 @@ export class ResponseReader implements ChunkTaker {
     let end = bytes.byteLength;
     let complete = false;
     if (this.#betweenChunks) {
-      // The body has not begun to arrive.
+      // No byte of the next chunk has arrived yet.
       if (offset === end) return false;
       const start = wholeChunkStart(bytes, offset);
       if (start >= 0) {
@@ -164,7 +170,7 @@ export class ResponseReader implements ChunkTaker {
     } else if (this.endsWithConnection) {
       if (end > offset) taker.data(bytes, offset, end);
     } else {
-      // Without a body, no bytes are expected.
+      // If the response has no body, `#remaining` is 0 and any further bytes are unexpected.
       end = Math.min(end, offset + this.#remaining);
       this.#remaining -= end - offset;
       complete = this.#remaining === 0;

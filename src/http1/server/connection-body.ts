@@ -1,4 +1,4 @@
-// A request body that arrives in pieces. Only a small window is buffered until the body is requested.
+// A request body that arrives in pieces. Until the body is requested, only a small window of it is buffered.
 import type { BodySink } from "../../base/bytes/body-source.ts";
 import { ByteSpan, noBytes } from "../../base/bytes/byte-span.ts";
 import { freeBytes } from "../../base/bytes/free-bytes.ts";
@@ -7,17 +7,17 @@ import { ChunkedDecoder, type ChunkTaker } from "../chunked.ts";
 import { HeadError } from "../head.ts";
 import { type BodyFault, RequestBodyError } from "../message.ts";
 
-/** The least growth of the buffer, so that small pieces do not cause a copy each. */
+/** Minimum growth of the buffer in bytes, so that small pieces do not cause a copy each. */
 const minGrowthBytes = 16 * 1024;
 /**
- * Once this many bytes have arrived, the whole declared length is allocated. The system provides such memory
- * only when it is written.
+ * Once this many bytes have arrived, memory for the whole declared length is allocated. The operating system provides
+ * the memory only when it is written.
  */
 const trustedFromBytes = 128 * 1024;
 
-/** The memory account that a body is charged to. */
+/** The memory account on which a body counts. */
 export interface BodyMemoryAccount {
-  /** Charges bytes, or returns an error if the account is full. A negative number returns bytes to the account. */
+  /** Counts bytes on the account, or returns an error if the account is full. A negative number releases bytes. */
   hold(bytes: number): GatewayError | undefined;
 }
 
@@ -28,18 +28,18 @@ export class ConnectionBody implements ChunkTaker {
   /** The number of bytes of the declared length that are still missing. */
   #remaining: number;
   #buffered: ByteSpan = noBytes;
-  /** The raw chunked body so far, while it may still be forwarded with its framing. */
+  /** The raw bytes of a chunked body so far. Undefined once the body can no longer be forwarded with its framing. */
   #raw: ByteSpan[] | undefined;
-  /** Receives the raw bytes as they arrive. They are not buffered then. */
+  /** Receives the raw bytes as they arrive, so that they are not buffered. */
   #sink: BodySink | undefined;
   /** Receives the decoded bytes as they arrive. */
   #reader: BodySink | undefined;
   #flowedBytes = 0;
   #isStopped = false;
-  /** The size of the buffer, or 0 if the bytes belong to the caller. */
+  /** The size of the buffer, or 0 if the buffer belongs to the caller of `push`. */
   #room = 0;
   #memoryAccount: BodyMemoryAccount | undefined;
-  /** The number of bytes that are charged to the memory account. */
+  /** The number of bytes that count on the memory account. */
   #countedBytes = 0;
   #receivedBytes = 0;
   #complete = false;
@@ -60,12 +60,12 @@ export class ConnectionBody implements ChunkTaker {
     return this.#complete;
   }
 
-  /** Reports whether the caller may reuse the bytes that it pushed, because they were copied. */
+  /** Reports whether the caller of `push` may reuse the bytes, because they were copied or already delivered. */
   get isCopied(): boolean {
     return this.#reader !== undefined || (this.#room > 0 && this.#raw === undefined && this.#sink === undefined);
   }
 
-  /** Reports whether the rest of the body is being waited for. */
+  /** Reports whether some code is waiting for the rest of the body. */
   get awaited(): boolean {
     return this.#resolve !== undefined || this.isFlowing;
   }
@@ -75,18 +75,18 @@ export class ConnectionBody implements ChunkTaker {
     return this.#reader !== undefined && !this.#complete;
   }
 
-  /** Reports whether the receiver has paused the body. */
+  /** Reports whether the receiver of the body has paused it. */
   get isStopped(): boolean {
     return this.#isStopped;
   }
 
-  /** Reports whether reading from the connection should pause. */
+  /** Reports whether no more bytes of the body should be read from the connection for now. */
   get full(): boolean {
     if (this.#fault !== undefined || this.#isStopped) return true;
     return !this.awaited && this.#bufferedBytes > this.#windowBytes;
   }
 
-  /** Returns the number of buffered bytes that are not charged to a memory account yet. */
+  /** Returns the number of buffered bytes that do not count on a memory account yet. */
   get unaskedBytes(): number {
     return this.#memoryAccount ? 0 : this.#bufferedBytes;
   }
@@ -96,7 +96,7 @@ export class ConnectionBody implements ChunkTaker {
     return this.#receivedBytes;
   }
 
-  /** Adds received bytes from `offset`. Returns the offset after the body's bytes. */
+  /** Adds received bytes, beginning at `offset`. Returns the offset after the last byte of the body. */
   push(bytes: Buffer, offset: number): number {
     if (this.#fault) return bytes.length;
     let end: number;
@@ -130,7 +130,7 @@ export class ConnectionBody implements ChunkTaker {
     this.#append(new ByteSpan(bytes, start, end));
   }
 
-  /** Forwards the raw body to `sink` as it arrives, including its framing. Call it once, instead of `read`. */
+  /** Forwards the raw body with its framing to `sink` as it arrives. Call it once, instead of `read`. */
   passTo(sink: BodySink): void {
     const came = this.#raw ?? [this.#buffered];
     this.#letGo();
@@ -142,8 +142,8 @@ export class ConnectionBody implements ChunkTaker {
   }
 
   /**
-   * Delivers the decoded body to `reader` as it arrives. Its bytes are valid until `data` returns. Fails with a
-   * RequestBodyError, also beyond `maxBytes`. Call it once, instead of `read`.
+   * Delivers the decoded body to `reader` as it arrives. The bytes are valid until `data` returns. Fails with a
+   * RequestBodyError, also if the body exceeds `maxBytes`. Call it once, instead of `read`.
    */
   flowTo(reader: BodySink, maxBytes: number): void {
     this.#raw = undefined;
@@ -161,13 +161,13 @@ export class ConnectionBody implements ChunkTaker {
     if (this.#complete && !this.#fault) this.#endSoon();
   }
 
-  /** Reports the end in a microtask, because it may end the request, whose bytes are still being processed. */
+  /** Reports the end in a microtask. The end may finish the request, while the caller is still processing its bytes. */
   #endSoon(): void {
     const reader = this.#reader;
     if (reader) queueMicrotask(() => reader.end());
   }
 
-  /** Pauses a forwarded body until `go` is called. */
+  /** Pauses the delivery of the body until `go` is called. */
   stop(): void {
     this.#isStopped = true;
   }
@@ -176,7 +176,7 @@ export class ConnectionBody implements ChunkTaker {
     this.#isStopped = false;
   }
 
-  /** Sets the memory account. Buffered bytes are charged to it from now on. */
+  /** Sets the memory account. From now on the buffered bytes count on it. */
   setMemoryAccount(memoryAccount: BodyMemoryAccount): void {
     this.#memoryAccount = memoryAccount;
     this.#count(this.#room > 0 ? this.#room : this.#buffered.length);
@@ -200,15 +200,15 @@ export class ConnectionBody implements ChunkTaker {
     });
   }
 
-  /** Fails the body, unless it is already complete. Later bytes are dropped. */
+  /** Makes the body fail, unless it is already complete. Later bytes are dropped. */
   fail(fault: BodyFault, message: string): void {
     if (!this.#complete) this.#fail(new RequestBodyError(fault, message));
   }
 
-  /** Fails at once if the memory account has no room for the declared length. */
+  /** Makes the body fail immediately if the memory account has no room for the declared length. */
   #refuseEarly(): void {
     const memoryAccount = this.#memoryAccount;
-    // Part of the rest may already be charged, because the buffer is larger than what has arrived.
+    // Part of the remaining bytes may already count on the account, because the buffer is larger than what has arrived.
     const more = this.#buffered.length + this.#remaining - this.#countedBytes;
     if (!memoryAccount || this.#remaining === 0 || more <= 0) return;
     const refusal = memoryAccount.hold(more);
@@ -239,7 +239,7 @@ export class ConnectionBody implements ChunkTaker {
     this.#reader?.fail(error);
   }
 
-  /** Returns the number of buffered bytes. For a raw chunked body they include the framing. */
+  /** Returns the number of buffered bytes, including the framing for a raw chunked body. */
   get #bufferedBytes(): number {
     return this.#raw ? this.#receivedBytes : this.#buffered.length;
   }
@@ -277,7 +277,7 @@ export class ConnectionBody implements ChunkTaker {
       return;
     }
     if (this.#buffered.length === 0) {
-      // The first piece is not copied, and never written to.
+      // The first piece is kept without copying, and its memory is never written to.
       this.#buffered = piece;
       this.#count(length);
       return;
@@ -289,8 +289,8 @@ export class ConnectionBody implements ChunkTaker {
   }
 
   /**
-   * Returns a larger buffer with the bytes so far. Once a part of the declared length has arrived, all of it is
-   * allocated, because repeated copies take memory too. Undefined if the memory account is full.
+   * Returns a larger buffer with the bytes so far. If enough of the declared length has arrived, memory for all of it
+   * is allocated, because repeated copies would take memory too. Returns undefined if the memory account is full.
    */
   #grown(length: number): Buffer | undefined {
     const doubled = Math.min(Math.max(length, 2 * this.#buffered.length, minGrowthBytes), this.#maxBytes);
@@ -301,7 +301,7 @@ export class ConnectionBody implements ChunkTaker {
     if (this.#fault) return undefined;
     const buffer = Buffer.allocUnsafeSlow(room);
     this.#buffered.copyTo(buffer, 0);
-    // The first piece of a body with a declared length can be freed, because nothing else uses its memory.
+    // The first piece of a body with a declared length can be freed too, because no other code uses its memory.
     if (this.#room > 0 || !this.#decoder) freeBytes(this.#buffered.buffer);
     this.#room = room;
     return buffer;
@@ -312,7 +312,7 @@ export class ConnectionBody implements ChunkTaker {
     if (this.#room > 0) freeBytes(this.#buffered.buffer);
   }
 
-  /** Returns the bytes so far, whose buffer this object will no longer free. */
+  /** Returns the bytes so far. Their buffer now belongs to the caller, so this object no longer frees it. */
   #letGo(): ByteSpan {
     this.#room = 0;
     return this.#take();

@@ -1,4 +1,4 @@
-// Parses the requests on a connection from the received bytes, and refuses invalid ones early.
+// Parses the requests on a connection from the received bytes, and refuses invalid requests as early as possible.
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { HeadError, isTokenByte } from "../head.ts";
 import { maxPeerLineLength, noPeerLine, readPeerLine } from "../peer-line.ts";
@@ -10,20 +10,20 @@ import type { Http1Limits } from "./server-limits.ts";
 const sharedHeads = new SharedHeads<ReadRequest>();
 
 export class ConnectionInput {
-  /** The body of the last request: undefined if there is none, bytes if it is complete. */
+  /** The body of the last request. Undefined if there is none; a ByteSpan if the body has arrived completely. */
   body: ByteSpan | ConnectionBody | undefined;
-  /** The client's address in the line before the next request, once the line has arrived. */
+  /** The client's address from the line that precedes a request, once that line has arrived. */
   peer: string | undefined;
   readonly #limits: Http1Limits;
   readonly #reportsPeers: boolean;
   #bytes: Buffer | undefined;
-  /** A buffer of its own, in which several pieces were joined. */
+  /** The buffer in which several pieces were joined. Undefined if none were joined. */
   #own: Buffer | undefined;
-  /** The number of bytes that were already searched for the end of the headers. */
+  /** The number of input bytes in which the end of the headers was not found. */
   #searchedBytes = 0;
   readonly #heads: HeadMemory<ReadRequest>;
 
-  /** If `reportsPeers`, a line before each request names the client's address. */
+  /** If `reportsPeers` is true, each request is preceded by a line with the client's address. */
   constructor(limits: Http1Limits, reportsPeers = false) {
     this.#limits = limits;
     this.#reportsPeers = reportsPeers;
@@ -45,8 +45,8 @@ export class ConnectionInput {
   }
 
   /**
-   * Appends bytes to the buffer, which is doubled if it is full, so that single bytes do not cause a copy each.
-   * Bytes that were returned earlier do not change.
+   * Appends `more` to the buffered bytes. A full buffer is doubled, so that bytes that arrive one by one do not cause a
+   * copy each. Bytes that were returned earlier do not change.
    */
   #joined(buffered: Buffer, more: Buffer): Buffer {
     const own = this.#own;
@@ -64,7 +64,7 @@ export class ConnectionInput {
     return this.#own.subarray(0, length);
   }
 
-  /** Returns the remaining bytes and forgets them. */
+  /** Returns the remaining bytes and removes them from the input. */
   rest(): Buffer | undefined {
     const bytes = this.#bytes;
     this.clear();
@@ -78,8 +78,8 @@ export class ConnectionInput {
   }
 
   /**
-   * Returns the next request and sets `body`. Undefined while the headers are incomplete. Throws a HeadError for
-   * invalid ones.
+   * Returns the next request and sets `body`. Returns undefined while the headers are incomplete. Throws a HeadError
+   * for invalid headers.
    */
   take(): ReadRequest | undefined {
     if (this.#reportsPeers) this.peer ??= this.#takePeer();
@@ -95,7 +95,7 @@ export class ConnectionInput {
     const end = findHeadEnd(bytes, start, this.#searchedBytes, this.#limits);
     if (end < 0) {
       this.#searchedBytes = bytes.length;
-      // A short slice is copied, because it would keep a large buffer in memory.
+      // The bytes are copied if they are a small part of a large buffer, because that buffer would stay in memory.
       if (bytes.buffer.byteLength > Math.max(2 * bytes.length, this.#limits.windowBytes)) {
         this.#bytes = Buffer.allocUnsafeSlow(bytes.length);
         bytes.copy(this.#bytes);
@@ -147,8 +147,8 @@ const carriageReturn = 0x0d;
 const lineFeed = 0x0a;
 
 /**
- * Returns the offset of the empty line after the headers, or -1 if it has not arrived. Bytes before `searched`
- * were searched already. Throws a HeadError for invalid or too long headers.
+ * Returns the offset of the empty line after the headers, or -1 if that line has not arrived. Bytes before `searched`
+ * have been searched already. Throws a HeadError if the headers are invalid or too long.
  */
 function findHeadEnd(bytes: Buffer, start: number, searched: number, limits: Http1Limits): number {
   const end = bytes.indexOf(emptyLine, Math.max(start, searched - (emptyLine.length - 1)));
@@ -158,13 +158,14 @@ function findHeadEnd(bytes: Buffer, start: number, searched: number, limits: Htt
   return end;
 }
 
-/** Throws a HeadError if the headers so far are too long. */
+/** Throws a HeadError if the request line or the headers so far are too long. */
 function checkLength(
   bytes: Buffer,
   { start, length, searched }: { start: number; length: number; searched: number },
   limits: Http1Limits,
 ): void {
-  // If more bytes than a request line may have were searched before, the line ended within its limit.
+  // If the earlier search covered more bytes than a request line may have, the request line was found to be short
+  // enough.
   if (searched - start <= limits.requestLineBytes) {
     const line = bytes.indexOf(lineEnd, start);
     if (line < 0 || line - start > limits.requestLineBytes) {
@@ -177,8 +178,8 @@ function checkLength(
 }
 
 /**
- * Throws a HeadError for bytes that cannot become a request, such as a TLS handshake or LF line ends. Otherwise
- * the client would wait for the timeout.
+ * Throws a HeadError for bytes that cannot become a request, such as a TLS handshake or LF line ends. Without this
+ * check, the client would wait for the timeout.
  */
 function checkPartial(bytes: Buffer, start: number, searched: number): void {
   const first = bytes[start];

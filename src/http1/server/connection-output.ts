@@ -1,11 +1,11 @@
-// Buffers output that the kernel does not accept yet.
+// Buffers bytes that the kernel does not accept yet.
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import { isReused } from "./outgoing.ts";
 
 /**
- * The part of Bun's socket that is used here. `write` returns the number of accepted bytes, or a negative number
- * once closed.
+ * The part of Bun's socket that the output uses. `write` returns the number of accepted bytes, or a negative number if
+ * the socket is closed.
  */
 export interface ByteTaker {
   write(bytes: Buffer, byteOffset: number, byteLength: number): number;
@@ -17,7 +17,7 @@ export class ConnectionOutput {
   #unsent: Buffer[] | undefined;
   #unsentBytes = 0;
 
-  /** Buffered bytes are charged to `memoryAccount`. */
+  /** Buffered bytes count on `memoryAccount`. */
   constructor(socket: ByteTaker, memoryAccount: MemoryAccount) {
     this.#socket = socket;
     this.#memoryAccount = memoryAccount;
@@ -31,16 +31,16 @@ export class ConnectionOutput {
     return this.#unsentBytes;
   }
 
-  /** Writes bytes, and returns whether all were accepted. A copy of the rest is buffered until `flush`. */
+  /** Writes bytes, and returns whether all were accepted. Other bytes are copied, and written by `flush`. */
   writeCopied(bytes: Buffer): boolean {
     const taken = this.#unsent ? 0 : this.#socket.write(bytes, 0, bytes.length);
-    // Nothing is buffered for a closed socket.
+    // If the socket is closed, nothing is buffered.
     if (taken < 0 || taken === bytes.length) return true;
     this.#append(Buffer.from(bytes.subarray(taken)));
     return false;
   }
 
-  /** Buffers bytes that the kernel did not accept, until `flush`. Returns an error if the memory account is full. */
+  /** Buffers bytes that the kernel did not accept, for `flush`. Returns an error if the memory account is full. */
   keep(bytes: Buffer, start: number, end: number): GatewayError | undefined {
     const rest = bytes.subarray(start, end);
     return this.#append(isReused(bytes) ? Buffer.from(rest) : rest);

@@ -1,5 +1,4 @@
-// One request on a server connection, for the code that handles it. After the answer it no longer affects the
-// connection.
+// A request as the code that handles it sees it. Once it is answered, its methods no longer affect the connection.
 import { type BodySink, type BodySource, bodyOf } from "../../base/bytes/body-source.ts";
 import { bufferedBytes, lastingRefusal, type MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { ByteSpan, noBytes } from "../../base/bytes/byte-span.ts";
@@ -12,10 +11,10 @@ import { type BodyMemoryAccount, ConnectionBody, tooLarge } from "./connection-b
 /** The methods of the connection that a request uses. */
 export interface RequestConnection {
   readonly peer: string;
-  /** Called when the rest of the body is needed. */
+  /** Called when a handler needs the rest of the body. */
   awaitBody(): void;
   sendContinue(): void;
-  /** Called when reading may have to pause or resume. */
+  /** Called when reading from the connection may have to pause or resume. */
   regulate(): void;
 }
 
@@ -29,15 +28,18 @@ export class ConnectionRequest implements PassableRequest, BodyMemoryAccount {
   readonly #connection: RequestConnection;
   readonly expectsContinue: boolean;
   #body: ByteSpan | ConnectionBody | undefined;
-  /** A body that is delivered as it arrives. */
+  /** The body, if it is delivered as it arrives. */
   #passed: ConnectionBody | undefined;
   #asked = false;
   #bodyRead: boolean;
-  /** The number of bytes that are charged until the request ends, because the body may be needed again. */
+  /**
+   * The number of bytes that count on the memory account until the request ends. They stay until then, because the body
+   * may be needed again.
+   */
   #bufferedBytes = 0;
   /**
-   * The memory account that the bytes were charged to. `memoryAccount` may have changed since, so it must not be
-   * used to release them.
+   * The memory account on which the bytes count. They must be released from this account, because `memoryAccount` may
+   * have changed since.
    */
   #bodyAccount: MemoryAccount | undefined;
   #clientGone: Cancellation | undefined;
@@ -46,7 +48,7 @@ export class ConnectionRequest implements PassableRequest, BodyMemoryAccount {
   #isOver = false;
   #over: OverListener | undefined;
 
-  /** `body` is undefined if there is none, and bytes if it is complete. */
+  /** `body` is undefined if there is no body, and a ByteSpan if the body has arrived completely. */
   constructor(
     connection: RequestConnection,
     head: RequestHead,
@@ -140,7 +142,7 @@ export class ConnectionRequest implements PassableRequest, BodyMemoryAccount {
   }
 
   hold(bytes: number): GatewayError | undefined {
-    // The request has ended and released everything, so nothing more can be charged.
+    // An ended request has released all its bytes, so no more bytes may count.
     if (this.#isOver) return bytes > 0 ? new GatewayError("service_unavailable", "The request is over.") : undefined;
     const memoryAccount = this.#bodyAccount ?? this.memoryAccount;
     if (bytes < 0) {
@@ -154,7 +156,7 @@ export class ConnectionRequest implements PassableRequest, BodyMemoryAccount {
     return undefined;
   }
 
-  /** Cancels `clientGone`. `reason` is given if the server ends the request, and not the client. */
+  /** Cancels `clientGone`. `reason` is set only if the server ends the request, not the client. */
   clientLeft(reason?: GatewayError): void {
     this.#isClientGone = true;
     this.#goneReason = reason;
@@ -176,7 +178,7 @@ export class ConnectionRequest implements PassableRequest, BodyMemoryAccount {
       this.#bodyRead = true;
       return bytes;
     }
-    // A client that already sends the body does not wait for 100 Continue (RFC 9110, 10.1.1).
+    // A client that has begun to send the body does not wait for 100 Continue (RFC 9110, 10.1.1).
     if (this.expectsContinue && body.receivedBytes === 0) this.#connection.sendContinue();
     this.#connection.awaitBody();
     return bytes.then((all) => {
@@ -211,15 +213,14 @@ class PassedBody implements BodySource {
   }
 
   /**
-   * Stops reading the body. The answer was sent before the whole body arrived, so the connection is closed
-   * afterwards.
+   * Stops reading the body. The connection will be closed after the answer, because the body was not read completely.
    */
   cancel(): void {
     this.pause();
   }
 }
 
-/** Delivers the decoded body as it arrives. The connection enforces a minimum speed. */
+/** Delivers the decoded body as it arrives. The connection enforces a minimum speed of the client. */
 class FlowedBody extends PassedBody {
   readonly #maxBytes: number;
   readonly #expectsContinue: boolean;
@@ -231,7 +232,7 @@ class FlowedBody extends PassedBody {
   }
 
   override flow(sink: BodySink): void {
-    // A client that already sends the body does not wait for 100 Continue (RFC 9110, 10.1.1).
+    // A client that has begun to send the body does not wait for 100 Continue (RFC 9110, 10.1.1).
     const mayWait = this.#expectsContinue && this.body.receivedBytes === 0;
     this.body.flowTo(sink, this.#maxBytes);
     if (!this.body.isFlowing) return;

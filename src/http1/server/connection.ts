@@ -1,4 +1,4 @@
-// One client connection of the HTTP server: reads requests one after another, and enforces deadlines.
+// One client connection of the HTTP server. It reads requests one after another, and enforces deadlines.
 
 import { bufferedBytes, type MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { freeBytes } from "../../base/bytes/free-bytes.ts";
@@ -28,11 +28,11 @@ import { UpgradedConnection, type UpgradedSocket } from "./upgraded-connection.t
 export interface ConnectionServer {
   readonly limits: Http1Limits;
   readonly clock: ExactClock;
-  /** True if the connection must be closed after the next answer. */
+  /** True if each connection must be closed after its next answer. */
   readonly leaving: boolean;
-  /** True if no new request is accepted. */
+  /** True if the server accepts no new requests. */
   readonly stopping: boolean;
-  /** True if a line before each request names the client's address (see peer-line.ts). */
+  /** True if each request is preceded by a line with the client's address (see peer-line.ts). */
   readonly reportsPeers: boolean;
   onRequest(request: PassableRequest, reply: Reply): void;
   onMalformed(fault: { status: number; reason: string; peer: string }): { headers: HeaderFields; body: string };
@@ -40,18 +40,18 @@ export interface ConnectionServer {
   requestBegan(): void;
   requestEnded(): void;
   /**
-   * Counts discarded bytes of all connections. Returns false if reading must pause until the next check of
+   * Counts bytes that were discarded, over all connections. Returns false if reading must pause until the next check of
    * deadlines.
    */
   discards(bytes: number): boolean;
-  /** Replaces the connection by one of another protocol. */
+  /** Replaces a connection by its successor after a protocol upgrade. */
   handOver(from: Connection, to: UpgradedConnection): void;
 }
 
 /** The parts of Bun's socket that a connection uses. */
 export interface ConnectionSocket extends ByteTaker, UpgradedSocket {
   readonly remoteAddress: string | undefined;
-  /** The object that gets the socket's events. It changes at an upgrade. */
+  /** The object that handles the socket's events. An upgrade replaces it. */
   data?: ServerConnection;
   /** Closes the socket after all written bytes were sent. */
   end(): void;
@@ -61,22 +61,25 @@ export interface ConnectionSocket extends ByteTaker, UpgradedSocket {
 export type ServerConnection = Connection | UpgradedConnection;
 
 const never = Number.POSITIVE_INFINITY;
-/** Pieces of a body of at least this size are freed once they are copied. For smaller ones that is not worthwhile. */
+/**
+ * A piece of a body is freed once it was copied, if it has at least this size. For smaller pieces, that is not
+ * worthwhile.
+ */
 const freedFromBytes = 16 * 1024;
 
 export class Connection implements RequestConnection, ReplyConnection, Sender, IndexedItem {
   setIndex = noIndex;
   /**
-   * The client's IP address, or the one in the line before the current request. Empty if the client had already
+   * The client's IP address, or the address in the line before the current request. Empty if the client had already
    * left.
    */
   peer: string;
   readonly #server: ConnectionServer;
   readonly #clock: ExactClock;
   readonly #socket: ConnectionSocket;
-  /** Received bytes after the current request. */
+  /** Received bytes that follow the current request. */
   readonly #input: ConnectionInput;
-  /** The bytes of input that are charged. `#inputAccount` is the account that they are charged to. */
+  /** The number of input bytes that count on the memory account `#inputAccount`. */
   #countedInput = 0;
   #inputAccount: MemoryAccount = bufferedBytes.visitors;
   #countedUnasked = 0;
@@ -88,16 +91,19 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
   #body: ConnectionBody | undefined;
   #bodySinceMs = 0;
   #keepsAlive = true;
-  /** The time since which output is waiting for the client. `#takenBytes` counts the bytes sent since then. */
+  /**
+   * Time in monotonic milliseconds since which output has been waiting for the client. `#takenBytes` is the number of
+   * bytes sent since then.
+   */
   #behindSinceMs = 0;
   #takenBytes = 0;
-  /** True while the last bytes wait in TurnOutput for the end of the event loop tick. */
+  /** True while bytes of this connection wait in TurnOutput for the end of the event loop tick. */
   #gathered = false;
-  /** Charged bytes of the answer that are not written yet, because the client is slow. */
+  /** Bytes of the answer that are not written yet because the client is slow. They count on the memory account. */
   #countedWaiting = 0;
   /** True if the answer was written completely, even if not all of it has been sent. */
   #answered = false;
-  /** True if the connection closes once everything is sent. */
+  /** True if the connection will be closed once everything is sent. */
   #ending = false;
   #lingering = false;
   #discardedBytes = 0;
@@ -112,7 +118,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     this.#server = server;
     this.#clock = server.clock;
     this.#socket = socket;
-    // The address is read now, because a connection that was reset has none.
+    // The address is read now, because a connection that was reset no longer has one.
     this.peer = socket.remoteAddress ?? "";
     this.#input = new ConnectionInput(server.limits, server.reportsPeers);
     this.#deadlineMs = this.#clock.exactMs() + server.limits.idleMs;
@@ -180,13 +186,13 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     const answered = this.#answered;
     this.#forgetRequest();
     reply?.detach();
-    // Fails the body, so that the code that reads it learns that the client has left.
+    // The body fails, so that the code that reads it learns that the client has left.
     body?.fail("incomplete", "The client left before all of the body was here.");
     this.#countUnread();
     if (!answered) request.clientLeft(reason);
   }
 
-  /** Closes the connection and fails the running request. `reason` is undefined if the client left. */
+  /** Closes the connection and makes the running request fail. `reason` is undefined if the client left. */
   destroy(reason?: GatewayError): void {
     if (!this.#closed) this.#socket.terminate();
     this.didClose(reason);
@@ -197,9 +203,12 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     if (!this.#request && this.#input.length === 0 && !this.#ending && !this.#lingering) this.#socket.end();
   }
 
-  /** Closes the connection immediately, even during a request. A lingering connection is closed without a reset. */
+  /**
+   * Closes the connection immediately, even during a request. If it is only discarding input after the last answer, it
+   * is closed without a reset.
+   */
   close(): void {
-    // A reset could make the client lose the end of an answer.
+    // A reset could make the client lose the end of the last answer.
     if (this.#lingering && !this.#closed) this.#socket.end();
     else this.destroy();
   }
@@ -214,7 +223,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     if (this.#lingering || this.behind) {
       this.close();
     } else if (this.#body?.isStopped) {
-      // The receiver of the body is slow, not the client. `regulate` sets a new deadline when it resumes.
+      // The receiver of the body is slow, and not the client. `regulate` sets a new deadline when the receiver resumes.
     } else if (this.#body) {
       this.#body.fail("incomplete", "The body did not arrive in time.");
     } else if (this.#input.length > 0) {
@@ -225,7 +234,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     }
   }
 
-  /** Answers invalid input with an error, and closes the connection after that. */
+  /** Answers invalid input with an error, and then closes the connection. */
   refuse(status: number, reason: string, more?: HeaderFields): void {
     const { headers, body } = this.#server.onMalformed({ status, reason, peer: this.peer });
     const bytes = Buffer.from(body);
@@ -272,7 +281,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
       return;
     }
     const taken = this.#socket.write(bytes, start, end - start);
-    // The socket is closed, so nothing is buffered.
+    // If the socket is closed, nothing is buffered.
     if (taken < 0 || taken === end - start) return;
     this.#unsent = new ConnectionOutput(this.#socket, this.#request?.memoryAccount ?? bufferedBytes.visitors);
     this.#keep(this.#unsent, bytes, start + taken, end);
@@ -314,7 +323,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
       (error) => this.#server.onFault(error),
     );
     this.#countUnread();
-    // Later calls for the old request must not touch the socket.
+    // From now on, calls for the old request must not touch the socket.
     this.#closed = true;
     this.#deadlineMs = never;
     this.#forgetRequest();
@@ -332,7 +341,8 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
 
   brokeOff(looksComplete: boolean): void {
     turnOutput.send();
-    // A reset shows the client that the answer is incomplete. Otherwise a normal close delivers the earlier bytes.
+    // With a reset, the client knows that the answer is incomplete. If the client can tell anyway, a normal close
+    // delivers the bytes sent so far.
     if (looksComplete || this.behind) {
       this.destroy();
       return;
@@ -341,22 +351,22 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     this.#finish();
   }
 
-  /** Buffers output that the kernel did not accept. Closes the connection if the memory account is full. */
+  /** Buffers output that the kernel did not accept. If the memory account is full, closes the connection. */
   #keep(unsent: ConnectionOutput, bytes: Buffer, start: number, end: number): void {
     const refusal = unsent.keep(bytes, start, end);
     if (refusal) this.#destroySoon(refusal);
   }
 
-  /** Closes the connection in a microtask, after the code that is writing the answer. */
+  /** Closes the connection in a microtask, because the code that is writing the answer must finish first. */
   #destroySoon(reason: GatewayError): void {
     queueMicrotask(() => this.destroy(reason));
   }
 
-  /** Charges received bytes that belong to no request yet. */
+  /** Counts received bytes that do not belong to a running request on a memory account. */
   #countUnread(): void {
     this.#countUnasked();
     const bytes = this.#input.length;
-    // Bytes after a running request are never refused, because `windowBytes` limits them for each connection.
+    // Bytes that arrive during a request are never refused, because `windowBytes` limits them for each connection.
     const memoryAccount = this.#request ? bufferedBytes.bounded : bufferedBytes.visitors;
     if (bytes === this.#countedInput && (bytes === 0 || memoryAccount === this.#inputAccount)) return;
     this.#inputAccount.release("heads", this.#countedInput);
@@ -380,14 +390,14 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     this.#countedUnasked = unasked;
   }
 
-  /** Reports whether some of the written bytes have not been sent. */
+  /** Reports whether bytes that were written to this connection have not been sent yet. */
   get #sending(): boolean {
     return this.#gathered || this.behind;
   }
 
   /**
-   * Extends the deadline after bytes were sent. A minimum speed ensures that a slow client cannot keep the rest
-   * in memory forever.
+   * Sets the deadline after bytes were sent. A minimum speed ensures that a slow client cannot keep the rest in memory
+   * forever.
    */
   #tookSome(bytes: number): void {
     const { unsentMs } = this.#server.limits;
@@ -400,7 +410,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     const end = body.push(bytes, 0);
     if (body.complete) {
       this.#body = undefined;
-      // If output is waiting for the client, that deadline stays.
+      // If output is waiting for the client, the deadline for that output stays.
       if (!this.behind) this.#deadlineMs = never;
     } else if (body.awaited) {
       this.#setBodyDeadline();
@@ -418,7 +428,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     this.#deadlineMs = Math.min(this.#clock.exactMs() + bodyIdleMs, this.#bodySinceMs + maxMs);
   }
 
-  /** Begins the next request, and repeats that if it was answered immediately. */
+  /** Begins the next request. If it is answered immediately, begins the one after it, and so on. */
   #advance(): void {
     if (this.#advancing) return;
     this.#advancing = true;
@@ -436,7 +446,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     }
   }
 
-  /** Begins the next request. Returns false if its headers are incomplete. Throws a HeadError for invalid ones. */
+  /** Begins the next request. Returns false if its headers are incomplete. Throws a HeadError for invalid headers. */
   #begin(): boolean {
     const wasPartial = this.#input.partial;
     const read = this.#input.take();
@@ -460,7 +470,8 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
   }
 
   #dispatch(request: ConnectionRequest, head: RequestHead): void {
-    // A worker process always answers in HTTP/1.1, because the primary process must see whether an answer is complete.
+    // A worker process always answers in HTTP/1.1, because the primary process must be able to tell whether an answer
+    // is complete.
     const reply = new OutgoingReply(this, head.method, this.#server.reportsPeers ? "1.1" : head.version);
     this.#request = request;
     this.#reply = reply;
@@ -476,7 +487,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     if (this.#request) this.regulate();
   }
 
-  /** Called when everything was sent that precedes the next request or the end of the connection. */
+  /** Called when everything was sent that precedes the next request or the close of the connection. */
   #sentAll(): void {
     if (this.#ending) this.#linger();
     else this.#finish();
@@ -524,8 +535,8 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
   }
 
   /**
-   * Closes the sending side first, and discards input for a while (RFC 9112, 9.6). If the client is still
-   * sending, an immediate close would reset the connection and could lose the answer.
+   * Closes the sending side first, and discards input for a while (RFC 9112, 9.6). If the client is still sending, an
+   * immediate close would reset the connection, and the client could lose the answer.
    */
   #linger(): void {
     this.#lingering = true;
@@ -546,7 +557,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     }
   }
 
-  /** Pauses reading if more has arrived than the request needs now, and resumes it later. */
+  /** Pauses reading if more has arrived than the request needs now. Resumes reading once more is needed. */
   regulate(): void {
     const full = this.#request !== undefined && this.#isFull();
     if (full === this.#paused || this.#closed) return;
@@ -556,7 +567,10 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     this.#countStopped();
   }
 
-  /** Extends the body's deadline by the time for which its receiver paused, because that is not the client's fault. */
+  /**
+   * Extends the body's deadline by the time for which the receiver paused, because the client is not at fault for the
+   * pause.
+   */
   #countStopped(): void {
     const body = this.#body;
     if (body?.isStopped) {

@@ -4,7 +4,9 @@ const settings = 0x04;
 const goAway = 0x07;
 const http11Required = 0x0d;
 
-/** Returns an empty SETTINGS frame, which must come first, and GOAWAY with the error HTTP_1_1_REQUIRED. */
+/**
+ * Returns an empty SETTINGS frame, which must come first, followed by a GOAWAY frame with the error HTTP_1_1_REQUIRED.
+ */
 export function http2Refusal(reason: string): Buffer {
   const payload = Buffer.alloc(8 + Buffer.byteLength(reason));
   payload.writeUInt32BE(http11Required, 4);
@@ -12,7 +14,7 @@ export function http2Refusal(reason: string): Buffer {
   return Buffer.concat([frame(settings, Buffer.alloc(0)), frame(goAway, payload)]);
 }
 
-/** Returns an HTTP/2 frame of stream 0, the connection itself. */
+/** Returns an HTTP/2 frame of stream 0, which stands for the connection itself. */
 function frame(type: number, payload: Buffer): Buffer {
   const head = Buffer.alloc(9);
   head.writeUIntBE(payload.length, 0, 3);

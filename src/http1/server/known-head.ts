@@ -1,27 +1,28 @@
-// Avoids parsing the same headers again. Consecutive messages on a connection usually differ only in Content-Length.
+// Recognises headers that are the same as in the last message, so that they need not be parsed again. On one
+// connection, headers usually differ only in Content-Length.
 
 /** The parsed headers of a message, with at most one Content-Length. */
 export interface ReadHead<Self> {
   /** The value of Content-Length, or a negative number if there is none. */
   readonly bodyLength: number;
-  /** Called when the headers are stored for reuse. */
+  /** Called when the parsed headers are stored for reuse. */
   kept(): void;
   /** Returns the same headers with another Content-Length. `digits` is the number as text. */
   withLength(bodyLength: number, digits: string): Self;
 }
 
-/** Longer headers are not stored, because each connection stores some. */
+/** Maximum length of headers that are stored. Longer headers are not, because each connection stores some. */
 const maxKnownLength = 2 * 1024;
 /** The most digits of a Content-Length that is recognized. */
 const maxDigits = 16;
 /** Matches the header line whose value may differ. */
 const lengthLine = /\r\ncontent-length:[ \t]*(\d+)[ \t]*\r\n/di;
-/** After at most this many different headers, a connection tries again to store some. */
+/** Maximum number of messages that a connection skips, if its headers keep changing, before it stores headers again. */
 const maxApart = 64;
 
 /**
- * Headers that connections share, because clients with the same program send the same. They are referenced
- * weakly: an API key in a header must not stay in memory once no connection uses it.
+ * Stored headers that several connections share, because clients with the same program send the same headers. The
+ * references are weak: an API key in a header must not stay in memory once no connection uses it.
  */
 export class SharedHeads<Read extends ReadHead<Read>> {
   readonly #known: (WeakRef<KnownHead<Read>> | undefined)[] = new Array(256).fill(undefined);
@@ -47,19 +48,19 @@ export class HeadMemory<Read extends ReadHead<Read>> {
   readonly #headBytes: number;
   #known: KnownHead<Read> | undefined;
   /**
-   * The number of messages to skip before headers are stored, and in `#apart` the number for the next time. Not 0 at
-   * first, because a connection may have only one message.
+   * The number of messages to skip before headers are stored. `#apart` is the number to skip the next time. It begins
+   * at 1, because a connection may have only one message.
    */
   #untilKept = 1;
   #apart = 1;
 
-  /** `headBytes` limits the length of headers. */
+  /** `headBytes` is the maximum length of headers that are accepted. */
   constructor(shared: SharedHeads<Read>, headBytes: number) {
     this.#shared = shared;
     this.#headBytes = headBytes;
   }
 
-  /** The offset of the body after the headers that `find` found last. */
+  /** The offset of the body, after the headers that the last call of `find` found. */
   get bodyStart(): number {
     return this.#known?.bodyStart ?? 0;
   }
@@ -72,8 +73,8 @@ export class HeadMemory<Read extends ReadHead<Read>> {
   }
 
   /**
-   * Call this with headers that `find` did not find. Replaces the stored headers, or skips some messages if they
-   * change often.
+   * Call this with parsed headers that `find` did not recognise. Stores them in place of the earlier headers. If
+   * headers change often, skips some messages first.
    */
   keep(text: string, read: Read): void {
     if (this.#known) {
@@ -93,10 +94,13 @@ export class HeadMemory<Read extends ReadHead<Read>> {
 }
 
 class KnownHead<Read extends ReadHead<Read>> {
-  /** The offset of the body after the headers that `find` found last. */
+  /** The offset of the body, after the headers that the last call of `find` found. */
   bodyStart = 0;
   readonly #read: Read;
-  /** The bytes before the digits of Content-Length; `#rest` follows the digits. Without a Content-Length, all bytes. */
+  /**
+   * The bytes before the digits of Content-Length; `#rest` has the bytes after them. Without a Content-Length, `#start`
+   * has all bytes.
+   */
   readonly #start: Buffer;
   readonly #rest: Buffer | undefined;
   /** The number of digits in the stored Content-Length. */
@@ -110,7 +114,7 @@ class KnownHead<Read extends ReadHead<Read>> {
     this.#rest = rest === undefined ? undefined : Buffer.from(rest, "latin1");
   }
 
-  /** Reports whether these are the bytes before and after the digits of Content-Length. */
+  /** Reports whether the stored headers have these bytes before and after the digits of Content-Length. */
   is(start: string, rest: string | undefined): boolean {
     return this.#start.equals(Buffer.from(start, "latin1")) && this.#rest?.toString("latin1") === rest;
   }

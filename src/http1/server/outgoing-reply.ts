@@ -10,26 +10,32 @@ import { gatheredBytes, maxPlaced, turnOutput } from "./turn-output.ts";
 export interface ReplyConnection {
   /** True if the connection will be closed after this answer. */
   readonly closesAfterAnswer: boolean;
-  /** True if some of the written bytes have not been sent. */
+  /** True if some of the written bytes wait for the client. */
   readonly behind: boolean;
-  /** Sends `bytes` from `start` to `end`, or buffers them. Bytes of a reused buffer are copied then. */
+  /**
+   * Sends `bytes` from `start` to `end`. Bytes that cannot be sent yet are buffered, and copied if they are in a reused
+   * buffer.
+   */
   write(bytes: Buffer, start: number, end: number): void;
-  /** Like `write`, but sends at the end of the event loop tick, together with other bytes, which is cheaper. */
+  /** Does the same as `write`, but at the end of the event loop tick, together with other bytes. This is cheaper. */
   writeSoon(bytes: Buffer, start: number, end: number): void;
-  /** Charges bytes that are not written yet, because the client is slow. */
+  /** Sets the number of bytes that are not written yet because the client is slow. They count on the memory account. */
   waits(bytes: number): void;
-  /** Sends `bytes` up to `end`, and then switches the connection to another protocol. */
+  /** Sends `bytes` up to offset `end`, and then switches the connection to another protocol. */
   upgrade(bytes: Buffer, end: number): PausableChannel;
   /** Called when the answer was written completely. */
   answered(closes: boolean): void;
-  /** Called when the answer broke off. If `looksComplete`, the client could not tell that the answer is incomplete. */
+  /**
+   * Called when the answer broke off. `looksComplete` is true if the client could not tell that the answer is
+   * incomplete.
+   */
   brokeOff(looksComplete: boolean): void;
 }
 
-/** A piece of at least this size is sent within `write`, without waiting for more. */
+/** Bytes that wait for the end of the task are sent immediately if there are at least this many. */
 const eagerBytes = 16 * 1024;
 const lastChunk = "0\r\n\r\n";
-/** The most bytes that chunked encoding adds to a piece: eight digits, two line ends, and the last chunk. */
+/** Maximum bytes that chunked encoding adds to a piece: eight digits, two line ends, and the last chunk. */
 const maxFraming = 8 + 2 + 2 + lastChunk.length;
 const hexDigits = "0123456789abcdef";
 
@@ -95,7 +101,7 @@ export class OutgoingReply implements Reply {
 
   upgrade(headers: AnswerFields): PausableChannel {
     this.#refuseSecond();
-    // HTTP/1.0 cannot switch protocols (RFC 9110, 7.8).
+    // An HTTP/1.0 connection cannot switch protocols (RFC 9110, 7.8).
     if (this.#isOld) throw new Error("A connection of HTTP/1.0 cannot be upgraded.");
     if (!this.#connection) throw new Error("The client left before its connection was upgraded.");
     const end = putHead(101, headers, "none", "upgrade");
@@ -105,12 +111,12 @@ export class OutgoingReply implements Reply {
     return channel;
   }
 
-  /** Called when everything was sent that was waiting for the client. */
+  /** Called when the client has accepted everything that was waiting for it. */
   drained(): void {
     this.#stream?.drained();
   }
 
-  /** Called when the connection is closed. Later writes do nothing. */
+  /** Called when the connection is closed. Calls of `write` then do nothing. */
   detach(): void {
     this.#connection = undefined;
     this.#stream?.detach();
@@ -136,14 +142,14 @@ class OutgoingStream implements ClientStream {
   readonly #closes: boolean;
   #connection: ReplyConnection | undefined;
   #head: string;
-  /** Text of the answer that the connection has not got yet. */
+  /** Text of the answer that was not passed to the connection yet. */
   #waiting = "";
   /** The text of the trailers. */
   #trailer = "";
   #ended = false;
-  /** True if the headers are scheduled to be sent at the end of this task. */
+  /** True while the headers wait for the end of the current task. */
   #scheduled = false;
-  /** True if `write` has returned false, until `onDrain` is called. */
+  /** True from the time when `write` returned false until `onDrain` is called. */
   #isBehind = false;
 
   constructor(
@@ -164,7 +170,7 @@ class OutgoingStream implements ClientStream {
     if (!connection || this.#ended) return true;
     if (this.#mode !== "bodyless") this.#waiting += bytes;
     if (connection.behind) connection.waits(this.#waiting.length);
-    // Pieces written in the same task as the headers are sent together with them.
+    // Pieces that are written in the same task as the headers are sent together with the headers.
     if (!this.#scheduled || this.#waiting.length >= eagerBytes) this.#flush();
     return this.#keepsUp(connection);
   }
@@ -173,7 +179,7 @@ class OutgoingStream implements ClientStream {
     const connection = this.#connection;
     if (!connection || this.#ended) return true;
     const length = before.length + end - start + after.length;
-    // An empty chunk would end the body.
+    // An empty chunk would end the body, so nothing is sent.
     if (length === 0) return this.#keepsUp(connection);
     if (this.#scheduled || connection.behind || this.#mode === "bodyless" || length + maxFraming > maxPlaced) {
       return this.write(before + bytes.toString("latin1", start, end) + after);
@@ -229,7 +235,9 @@ class OutgoingStream implements ClientStream {
     return false;
   }
 
-  /** Schedules the headers for the end of this task, so that the first pieces go into the same packet. */
+  /**
+   * Schedules sending the headers for the end of this task, so that they go into the same packet as the first pieces.
+   */
   #schedule(): void {
     if (!this.#connection) return;
     this.#scheduled = true;
@@ -241,7 +249,7 @@ class OutgoingStream implements ClientStream {
 
   #flush(): void {
     const connection = this.#connection;
-    // The text is sent once the client has received the earlier bytes.
+    // While the client is behind, the text stays here. It is sent once the client has received the earlier bytes.
     if (!connection || connection.behind) return;
     const head = this.#head;
     const waiting = this.#waiting;
@@ -260,7 +268,7 @@ class OutgoingStream implements ClientStream {
     connection.answered(this.#closes);
   }
 
-  /** Writes the parts directly into the buffer, because concatenating them as text would be another copy. */
+  /** Writes the parts directly into the buffer, because joining them as text first would be another copy. */
   #put(bytes: Buffer, start: number, head: string, waiting: string): number {
     const isChunked = this.#mode === "chunked";
     let at = head === "" ? start : start + bytes.write(head, start, "latin1");

@@ -1,4 +1,4 @@
-// Writes the headers of answers into a reused buffer. Refuses values that could inject another header.
+// Writes the headers of answers into a reused buffer. Values that could inject another header are refused.
 
 import { putDigits } from "../../base/bytes/put-digits.ts";
 import { wallMs } from "../../base/clock.ts";
@@ -6,22 +6,22 @@ import type { AnswerFields } from "../message.ts";
 import { gatheredBytes } from "./turn-output.ts";
 
 /**
- * The buffer for headers and perhaps a small body. Write nothing else into it, because the next answer reuses
+ * The buffer for headers and perhaps a small body. Nothing else may be written into it, because the next answer reuses
  * its headers.
  */
 export const scratch = Buffer.allocUnsafeSlow(64 * 1024);
 
 /**
- * Reports whether the buffer of `bytes` will be overwritten soon. Then copy what the kernel did not accept before any
- * other code runs.
+ * Reports whether the bytes are in the reused buffer, which will soon be overwritten. If so, bytes that the kernel did
+ * not accept must be copied before any other code runs.
  */
 export function isReused(bytes: Buffer): boolean {
   return bytes === scratch || bytes === gatheredBytes;
 }
 
 /**
- * The end of an answer's body. A number is its length, `none` means no body and no length, and `close` means the end
- * of the connection.
+ * The end of an answer's body. A number is the length, `none` means no body and no length, and `close` means that the
+ * body ends with the connection.
  */
 export type AnswerFraming = number | "chunked" | "close" | "none";
 export type AnswerConnection = "keep" | "keep_1.0" | "close" | "upgrade";
@@ -85,10 +85,10 @@ const upgradeLine = "HTTP/1.1 101 Switching Protocols\r\n";
 
 /** A cache of status lines. */
 const statusLines = new Map<number, string>();
-/** Cached beginnings of header lines by name: `name: `. Empty if the server sets the header itself. */
+/** Cached beginnings of header lines (`name: `) by name. Empty for headers that the server sets itself. */
 const namePrefixes = new Map<string, string>();
 /**
- * The most cached names. Names are constants of the program, but the cache must not grow if one comes from a
+ * Maximum names in the cache. Names are constants of the program, but the cache must not grow if a name comes from a
  * client.
  */
 const maxNamePrefixes = 256;
@@ -100,20 +100,20 @@ let lastLength = -1;
 let lengthLine = "";
 
 /**
- * The header lines that are in `scratch`. Lines that equal those of the previous answer are not written again.
- * The server's own lines have an empty name.
+ * The names of the header lines that are in `scratch`. Lines that equal those of the previous answer are not written
+ * again. The server's own lines have an empty name.
  */
 const keptNames: string[] = [];
 const keptValues: (string | number)[] = [];
-/** The offset of the end of each line. */
+/** The offset in `scratch` at which each line ends. */
 const keptEnds: number[] = [];
-/** The number of these lines that are still unchanged in the buffer. */
+/** The number of lines that are still unchanged in `scratch`. */
 let kept = 0;
 
 /**
- * Writes headers at the start of `scratch` and returns their end. Throws a RangeError for an interim status or
- * too many bytes, and a TypeError for an invalid name or value. Ignores framing headers, `date` and `connection`
- * in `fields`.
+ * Writes headers at the start of `scratch` and returns their end. Throws a RangeError for an interim status or too many
+ * bytes, and a TypeError for an invalid name or value. Framing headers, `date` and `connection` in `fields` are
+ * ignored.
  */
 export function putHead(
   status: number,
@@ -142,7 +142,7 @@ export function putHead(
   if (framing === "chunked") at = putOwnLine(line++, "transfer-encoding: chunked\r\n", at);
   else if (typeof framing === "number") at = putOwnLine(line++, currentLengthLine(framing), at);
   at = putOwnLine(line++, lastLines[connection], at);
-  // The lines after this one may be overwritten by a body.
+  // A body may overwrite the lines after the last line.
   if (line < kept) kept = line;
   return at;
 }
@@ -159,7 +159,7 @@ function putOwnLine(line: number, text: string, at: number): number {
 function putField(line: number, name: string, prefix: string, value: string | number, at: number): number {
   const before = kept;
   kept = line;
-  // The name is already in the buffer if the previous line ends where it ended before.
+  // If the previous line ends where it ended before, the name of this line is already in the buffer.
   const hasName = line < before && keptNames[line] === name;
   const start = hasName ? at + prefix.length : putText(prefix, at);
   const end = typeof value === "number" ? putNumber(value, start) : putValue(name, value, start);
@@ -167,16 +167,16 @@ function putField(line: number, name: string, prefix: string, value: string | nu
   return end;
 }
 
-/** Remembers a line. `before` is the number of unchanged lines before this answer. */
+/** Remembers a line that was written. `before` is the number of unchanged lines before this answer. */
 function keep(line: number, name: string, value: string | number, end: number, before: number): void {
-  // Later lines are still in place if this one ends where it ended before.
+  // If this line ends where the old line ended, the lines after it are still in place.
   kept = line < before && keptEnds[line] === end ? before : line + 1;
   keptNames[line] = name;
   keptValues[line] = value;
   keptEnds[line] = end;
 }
 
-/** Writes latin1 text in a loop, which is several times faster here than concatenating first. */
+/** Writes latin1 text character by character, which is several times faster here than concatenating first. */
 function putText(text: string, at: number): number {
   const { length } = text;
   if (at + length > scratch.length) throw tooLong();
@@ -185,8 +185,8 @@ function putText(text: string, at: number): number {
 }
 
 /**
- * Throws for control characters and characters above one byte: a line break, or a character that becomes one when cut
- * to a byte, would begin another header.
+ * Throws for control characters and for characters of more than one byte. A line break would begin another header, and
+ * so would a character that becomes a line break when cut to one byte.
  */
 function putValue(name: string, value: string, at: number): number {
   const { length } = value;

@@ -1,11 +1,11 @@
-// Parses the headers of a request: the request line, how the body ends, and whether the connection can be reused.
+// Parses the headers of a request, including how its body ends and whether the connection can be reused.
 import { keepsAlive, requestFraming } from "../framing.ts";
 import { HeadError, parseRequestHead, type RequestHead } from "../head.ts";
 import type { ReadHead } from "./known-head.ts";
 
 export class ReadRequest implements ReadHead<ReadRequest> {
   readonly head: RequestHead;
-  /** The length of the body; -1 if it is chunked, 0 if there is none. */
+  /** The length of the body in bytes. -1 if the body is chunked, 0 if there is none. */
   readonly bodyLength: number;
   readonly keepsAlive: boolean;
   /** True if the client waits for 100 Continue before it sends the body. */
@@ -40,7 +40,7 @@ export function readRequest(text: string): ReadRequest {
 /** Reports whether the client waits for 100 Continue. Throws a HeadError (417) for any other expectation. */
 function readExpectation(head: RequestHead): boolean {
   const expectation = head.headers.get("expect");
-  // An expectation of an HTTP/1.0 client is ignored (RFC 9110, 10.1.1).
+  // HTTP/1.0 clients may send an expectation too, but it is ignored (RFC 9110, 10.1.1).
   if (expectation === null || head.version === "1.0") return false;
   if (expectation.toLowerCase() === "100-continue") return true;
   throw new HeadError(417, "The only expectation that is met here is 100-continue.");

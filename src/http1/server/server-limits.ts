@@ -4,38 +4,38 @@ import { readFileSync } from "node:fs";
 import { longLived } from "../../base/long-lived.ts";
 
 export interface Http1Limits {
-  /** The most bytes of a request's headers. A longer request gets a 431. */
+  /** Maximum bytes of a request's headers. A longer request gets status 431. */
   headBytes: number;
-  /** The most bytes of a request line. A longer one gets a 414. */
+  /** Maximum bytes of a request line. A longer request line gets status 414. */
   requestLineBytes: number;
-  /** The most received bytes that no code has requested yet. Beyond that, reading pauses. */
+  /** Maximum received bytes that no code has requested yet. Above this, reading from the client pauses. */
   windowBytes: number;
   /** The longest time from the first byte of a request until its headers are complete. */
   headMs: number;
   /** The longest time without a request on a connection. */
   idleMs: number;
   /**
-   * The longest time without data while a body is read. Also the base of a minimum speed: one more second for
-   * every 8 KiB.
+   * Maximum milliseconds without data while a body is read. A minimum speed applies too: in total, a body may take this
+   * time plus one second for every 8 KiB received.
    */
   bodyIdleMs: number;
-  /** The longest time for a whole body, whatever its speed. */
+  /** Maximum milliseconds for a whole body, at any speed. */
   bodyMs: number;
   /**
-   * The longest time without progress in sending an answer. Also the base of a minimum speed: one more second
-   * for every 500 bytes.
+   * Maximum milliseconds without progress while an answer is sent. A minimum speed applies too: in total, output may
+   * wait for the client this time plus one second for every 500 bytes sent.
    */
   unsentMs: number;
-  /** After the last answer, the time until the connection is cut if the client is still sending. */
+  /** Milliseconds after the last answer until the connection is cut, if the client is still sending. */
   lingerMs: number;
-  /** The most bytes that are discarded during that time. */
+  /** Maximum bytes that a connection discards after the last answer. */
   lingerBytes: number;
   /**
-   * The most bytes that all connections discard in a quarter of a second, because discarded bytes use memory
-   * until garbage collection.
+   * Maximum bytes that all connections together discard in a quarter of a second. Discarded bytes use memory until
+   * garbage collection.
    */
   allLingerBytes: number;
-  /** The most open connections. Further ones get a 503. */
+  /** Maximum open connections. Further connections get status 503. */
   connections: number;
 }
 
@@ -52,13 +52,13 @@ export function defaultLimits(): Http1Limits {
     requestLineBytes: 16 * 1024,
     windowBytes: 64 * 1024,
     headMs: 12_000,
-    // Longer than the idle timeout of load balancers (usually 60 s), which should close first: a connection must
-    // not close while a request is on its way.
+    // Longer than the idle timeout of load balancers (usually 60 s), which should close the connection first. Otherwise
+    // this server could close a connection while a request is on its way.
     idleMs: longLived.httpConnection.idleMs,
     bodyIdleMs: 30_000,
     bodyMs: 10 * 60_000,
     unsentMs: longLived.request.idleMs,
-    // Long enough for clients that send the whole body before they read the answer.
+    // Long enough for clients that send the whole body before they begin to read the answer.
     lingerMs: 2_000,
     lingerBytes: 16 * 1024 * 1024,
     allLingerBytes: 16 * 1024 * 1024,
@@ -67,8 +67,9 @@ export function defaultLimits(): Http1Limits {
 }
 
 /**
- * Returns at most half of the file descriptors, because each request may need another one for its model server.
- * Without free descriptors, Bun neither accepts nor refuses connections and uses a whole CPU.
+ * Returns the maximum number of connections: at most half of the file descriptors, because each request may need
+ * another one for its model server. Without free descriptors, Bun neither accepts nor refuses connections and uses a
+ * whole CPU.
  */
 function connectionsFor(descriptors: number): number {
   return Math.max(16, Math.floor(descriptors / 2) - 64);
@@ -83,5 +84,5 @@ function descriptorLimit(): number {
   }
 }
 
-/** Used if the limit is unknown. Bun raises the limit to at least this number. */
+/** The number of file descriptors if the limit is unknown. Bun raises the limit to at least this number. */
 const defaultDescriptors = 8_192;

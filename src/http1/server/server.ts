@@ -1,4 +1,4 @@
-// The HTTP/1.1 server: accepts connections, checks their deadlines with one timer, and stops gracefully.
+// The HTTP/1.1 server. It accepts connections, checks their deadlines with one timer, and stops gracefully.
 
 import { duringEvent, type ExactClock, systemClock } from "../../base/clock.ts";
 import { IndexedSet } from "../../base/indexed-set.ts";
@@ -16,15 +16,15 @@ export interface TcpAddress {
   /** The port to listen on; 0 for any free port. */
   port: number;
   /**
-   * True to share the port with other processes that set this too (SO_REUSEPORT, Linux only). A port that is in
-   * use by them is no error.
+   * True to share the port with other processes that set this too (SO_REUSEPORT, Linux only). If they already use the
+   * port, that is no error.
    */
   shared?: boolean;
 }
 
 /**
- * The path of a Unix domain socket. It must not exist, and only its owner may connect. Clients are trusted to
- * name their client's address (see peer-line.ts).
+ * The path of a Unix domain socket. No file may exist at this path, and only its owner may connect. Processes that
+ * connect are trusted to name their client's address (see peer-line.ts).
  */
 export interface UnixAddress {
   unix: string;
@@ -34,11 +34,11 @@ export interface Http1ServerHandlers {
   /** Handles a request, and answers it through `reply` now or later. */
   onRequest(request: PassableRequest, reply: Reply): void;
   /**
-   * Returns the answer to invalid HTTP (or 503, to a connection beyond the limit). The connection is closed
-   * after that.
+   * Returns the answer to invalid HTTP, or to a connection above the limit (503). The connection is closed after this
+   * answer.
    */
   onMalformed(fault: MalformedFault): { headers: HeaderFields; body: string };
-  /** Called with an error that `onRequest` or a listener threw. The connection was closed. */
+  /** Called with an error that `onRequest` or a listener threw. The connection has been closed. */
   onFault(error: unknown): void;
   /** Limits that differ from the defaults. */
   limits?: Partial<Http1Limits>;
@@ -57,11 +57,11 @@ export interface Http1Server {
   readonly hostname: string;
   /** The number of requests that are not answered completely. */
   readonly pendingRequests: number;
-  /** The number of open connections, including upgraded ones, and its limit. */
+  /** The number of open connections, including upgraded ones, and the maximum. */
   readonly connections: { open: number; limit: number };
   /**
-   * Announces the end of each connection with its next answer, so that clients move to other connections and no request
-   * meets a closing one. Requests are still served.
+   * Lets each connection announce in its next answer that it will be closed, so that clients move to other connections
+   * and no request meets a closing one. Requests are still served.
    */
   leave(): void;
   /**
@@ -69,12 +69,14 @@ export interface Http1Server {
    * requests are answered. Upgraded connections must be closed by their own code.
    */
   stop(): Promise<void>;
-  /** Stops immediately, and breaks off running requests. */
+  /** Stops immediately. Running requests are broken off. */
   close(): void;
 }
 
 const maxSweepMs = 250;
-/** The most refused connections that get an error answer. Further ones are cut without an answer. */
+/**
+ * Maximum refused connections that get an error answer at the same time. Further connections are cut without an answer.
+ */
 const maxRefused = 64;
 
 /** Starts the server. Throws the system's error if it cannot listen, usually with a `code` such as `EADDRINUSE`. */
@@ -93,7 +95,7 @@ class ListeningServer implements Http1Server, ConnectionServer {
   readonly #connections = new IndexedSet<ServerConnection>();
   readonly #sweepMs: number;
   #sweepTimer: ReturnType<typeof setInterval> | undefined;
-  /** The bytes that all lingering connections discarded since the last sweep. */
+  /** Bytes that all connections discarded since the last check of deadlines. */
   #discardedBytes = 0;
   #pending = 0;
   #leaving = false;
@@ -201,7 +203,7 @@ class ListeningServer implements Http1Server, ConnectionServer {
 
   close(): void {
     void this.stop();
-    // Sends complete answers first.
+    // Answers that are already complete are sent before the connections are closed.
     turnOutput.flush();
     for (const connection of [...this.#connections]) connection.close();
   }
@@ -234,7 +236,7 @@ class ListeningServer implements Http1Server, ConnectionServer {
   }
 }
 
-/** Creates the socket under a umask, so that it never has other permissions, not even for a moment. */
+/** Creates the socket under a umask, so that it has no other permissions even for a moment. */
 function listenPrivately<Listener>(listen: () => Listener): Listener {
   const mask = process.umask(0o177);
   try {

@@ -1,4 +1,4 @@
-// Collects what connections send during one tick of the event loop, and writes it at the end of the tick.
+// Collects the bytes that connections send during one tick of the event loop, and writes them at the end of the tick.
 import { sendAtTurnEnd } from "../../base/turn-end.ts";
 
 /** A connection whose bytes are collected. */
@@ -9,26 +9,31 @@ export interface Sender {
   gatheredSent(): void;
 }
 
-/** The reused buffer for collected bytes. Pieces of streamed answers are written directly into it, after `reserve`. */
+/**
+ * The reused buffer for collected bytes. Streamed answers call `reserve`, and then write their pieces directly into it.
+ */
 export const gatheredBytes = Buffer.allocUnsafeSlow(256 * 1024);
-/** More bytes than this are not copied, but written immediately. */
+/** Maximum bytes of a piece that is collected. A longer piece is not copied, but written immediately. */
 const maxGathered = 16 * 1024;
-/** The most bytes that can be reserved. */
+/** Maximum bytes that a sender can reserve at once. */
 export const maxPlaced = 64 * 1024;
 
 /**
- * Writes the bytes of several connections in succession. A single write wakes the receiving process, which costs
- * more than half of the write; if writes follow each other, the receiver is still awake. With only one open
- * request, nothing is delayed.
+ * Writes the bytes of several connections directly one after another. A single write wakes the receiving process, which
+ * costs more than half of the write. If writes follow each other directly, the receiver is still awake. If only one
+ * request is open, nothing is delayed.
  */
 export class TurnOutput {
   readonly #bytes: Buffer;
-  /** The senders in order. `#ends` has the end of each one's bytes in the buffer. */
+  /** The senders in order. `#ends` has the offset at which each sender's bytes end in the buffer. */
   readonly #senders: (Sender | undefined)[] = [];
   readonly #ends: number[] = [];
   #count = 0;
   #used = 0;
-  /** The number of senders whose bytes are written, the end of these bytes, and the number of senders notified. */
+  /**
+   * The number of senders whose bytes are written. `#sentTo` is the end of these bytes, and `#notified` is the number
+   * of senders that were notified.
+   */
   #sent = 0;
   #sentTo = 0;
   #notified = 0;
@@ -48,8 +53,8 @@ export class TurnOutput {
   }
 
   /**
-   * Returns an offset in the buffer with room for `length` bytes (at most `maxPlaced`). Use it before anything
-   * else is collected or sent.
+   * Returns an offset in the buffer with room for `length` bytes (at most `maxPlaced`). The room must be used before
+   * anything else is collected or sent.
    */
   reserve(length: number): number {
     if (this.#used + length > this.#bytes.length) this.send();
@@ -57,8 +62,8 @@ export class TurnOutput {
   }
 
   /**
-   * Collects `bytes` from `start` to `end`; bytes at the reserved offset are not copied. Returns false if the
-   * sender must write them itself, after its earlier bytes were written.
+   * Collects `bytes` from `start` to `end`; bytes at the reserved offset are not copied. Returns false if nothing was
+   * collected. The sender must then write the bytes itself.
    */
   gather(sender: Sender, bytes: Buffer, start: number, end: number): boolean {
     const length = end - start;
@@ -79,7 +84,7 @@ export class TurnOutput {
     return true;
   }
 
-  /** Writes the collected bytes now. Senders are notified only at the end of the tick. */
+  /** Writes the collected bytes now. The senders are notified only at the end of the tick. */
   send(): void {
     while (this.#sent < this.#count) {
       const nth = this.#sent++;
@@ -91,11 +96,11 @@ export class TurnOutput {
     this.#sentTo = 0;
   }
 
-  /** Writes the collected bytes and notifies the senders, including bytes that they send in response. */
+  /** Writes the collected bytes and notifies the senders. Writes the bytes that they send in response too. */
   readonly flush = (): void => {
     try {
       while (this.#notified < this.#count) {
-        // A notified sender may send more, so everything is written before the next notification.
+        // A notified sender may send more. So all bytes are written before the next sender is notified.
         this.send();
         this.#notifyNext();
       }
@@ -103,7 +108,7 @@ export class TurnOutput {
       this.#sent = 0;
       this.#notified = 0;
     } catch (error) {
-      // If a sender throws, the remaining ones are still notified.
+      // If a sender throws, the remaining senders are still notified.
       sendAtTurnEnd(this.flush);
       throw error;
     }
@@ -117,5 +122,5 @@ export class TurnOutput {
   }
 }
 
-/** Shared by all servers of this process, because they share the event loop. */
+/** The instance that all servers of this process share, because they share the event loop. */
 export const turnOutput = new TurnOutput(gatheredBytes);

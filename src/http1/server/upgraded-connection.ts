@@ -1,4 +1,4 @@
-// A client connection after a protocol upgrade. The code that uses it must close it.
+// A client connection after a protocol upgrade. The code that upgraded it must close it.
 
 import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import { BulkInput, type BulkTaker, sliceBytes } from "../../base/bytes/bulk-input.ts";
@@ -27,9 +27,9 @@ export class UpgradedConnection implements PausableChannel, IndexedItem, BulkTak
   readonly #onFault: (error: unknown) => void;
   readonly #bulk = new BulkInput(this);
   #listener: ByteChannelListener | undefined;
-  /** Bytes that were received before `listen` was called. */
+  /** Bytes that arrived before `listen` was called. */
   #early: Buffer | undefined;
-  /** True if the connection closes once everything is sent. */
+  /** True if the connection will be closed once everything is sent. */
   #ending = false;
   #paused = false;
   #lingering = false;
@@ -37,7 +37,9 @@ export class UpgradedConnection implements PausableChannel, IndexedItem, BulkTak
   #closed = false;
   #deadlineMs = never;
 
-  /** `early` contains bytes that were received after the request. `onFault` gets errors of the listener. */
+  /**
+   * `early` has the bytes that arrived behind the request. `onFault` is called with errors that the listener throws.
+   */
   constructor(
     socket: UpgradedSocket,
     peer: string,
@@ -120,7 +122,10 @@ export class UpgradedConnection implements PausableChannel, IndexedItem, BulkTak
     else this.#early = this.#early ? Buffer.concat([this.#early, bytes]) : bytes;
   }
 
-  /** This runs in its own tick, so an error of the listener must be caught here and close only this connection. */
+  /**
+   * No caller catches an error of the listener here, because slices are read in a later tick. So it is caught, and
+   * closes only this connection.
+   */
   takeSlice(bytes: Buffer): void {
     try {
       this.#listener?.data(bytes);
@@ -153,12 +158,12 @@ export class UpgradedConnection implements PausableChannel, IndexedItem, BulkTak
     if (this.#closed) return;
     // Bytes that arrived before the end are still delivered.
     if (!this.#ending) this.#bulk.finish();
-    // The listener may have closed the connection meanwhile.
+    // While receiving these bytes, the listener may have closed the connection.
     if (this.#closed) return;
     this.#closed = true;
     this.#deadlineMs = never;
     this.#early = undefined;
-    // Input was paused, so the rest is dropped.
+    // If input was paused, the remaining bytes are dropped.
     this.#bulk.clear();
     this.#output.clear();
     this.#listener?.closed();
@@ -168,7 +173,7 @@ export class UpgradedConnection implements PausableChannel, IndexedItem, BulkTak
     this.terminate();
   }
 
-  /** Does nothing: only the code that uses the connection knows whether it is idle. */
+  /** Does nothing, because only the code that uses the connection knows whether it is idle. */
   closeIfIdle(): void {}
 
   close(): void {

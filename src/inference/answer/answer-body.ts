@@ -1,4 +1,4 @@
-// Receives the complete body of an answer from an engine, up to a maximum size.
+// Receives the complete body of an engine's answer, up to a maximum size.
 
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
 import { bufferedBytes, type MemoryAccount, NoRoomError } from "../../base/bytes/buffered-bytes.ts";
@@ -12,19 +12,22 @@ import { defaultAnswerBytes, maxAnswerBytes } from "../../requests/dialects/answ
 import type { Dispatched } from "../routing/attempt.ts";
 import { brokeOff } from "./engine-refusal.ts";
 
-/** An answer of more bytes than this may be forwarded while it arrives. */
+/** Bytes of an answer above which it may be forwarded while it arrives. */
 const longAnswerBytes = 4 * 1024 * 1024;
 
-/** Code that can forward a long answer while it arrives. */
+/** Code that can forward a long answer while it is still arriving. */
 export interface LongAnswerTaker {
   readonly takesLongAnswers: boolean;
-  /** Returns a sink for the bytes after `first`, or undefined if the answer must be complete before it is sent. */
+  /**
+   * Returns a sink for the bytes that follow `first`. Returns undefined if the answer must be complete before it is
+   * sent.
+   */
   longAnswer(first: ByteSpan, rest: BodySource): BodySink | undefined;
 }
 
 /**
- * A promise for a complete body, which often arrives in one piece. Its bytes are charged to the memory account
- * until `release` or a failure.
+ * A promise for a complete body, which often arrives in one piece. Its bytes count on the memory account until
+ * `release` is called or the body fails.
  */
 export class WholeBody extends Deferred<ByteSpan> implements BodySink, CancelListener {
   readonly #dispatched: Dispatched;
@@ -32,18 +35,18 @@ export class WholeBody extends Deferred<ByteSpan> implements BodySink, CancelLis
   readonly #request: DecodedRequest;
   readonly #memoryAccount: MemoryAccount;
   #first = noBytes;
-  /** Collects the pieces of a body that arrives in several. */
+  /** The pieces of the body, if it has arrived in more than one. */
   #collected: ByteCollector | undefined;
   #maxBytes = defaultAnswerBytes;
   #over = false;
   readonly #taker: LongAnswerTaker | undefined;
   #isLong = false;
-  /** The sink that forwards the long answer. */
+  /** The sink that forwards the answer. Undefined unless the answer is long and `taker` forwards it. */
   #long: BodySink | undefined;
 
   /**
-   * Resolves with the body. Rejects with a GatewayError, or with the reason of the cancellation, which also
-   * stops the engine. Stays pending if `taker` forwards the answer.
+   * Resolves with the body. Rejects with a GatewayError, or with the reason of the cancellation; a cancellation also
+   * stops the engine. If `taker` forwards the answer, the promise stays pending.
    */
   constructor(
     dispatched: Dispatched,
@@ -79,7 +82,10 @@ export class WholeBody extends Deferred<ByteSpan> implements BodySink, CancelLis
     this.#failed(refusal);
   }
 
-  /** Pauses the engine and offers the answer to the taker. The bytes so far stay charged until the taker resumes. */
+  /**
+   * Pauses reading from the engine, and offers the answer to the taker. The bytes so far count on the memory account
+   * until the taker resumes.
+   */
   #handOver(): void {
     this.#isLong = true;
     if (!this.#taker?.takesLongAnswers) return;
@@ -135,7 +141,7 @@ export class WholeBody extends Deferred<ByteSpan> implements BodySink, CancelLis
   #take(bytes: ByteSpan, length: number): GatewayError | undefined {
     const refusal = this.#hold(bytes);
     const { maxBytesOfKey } = bufferedBytes;
-    // The last memory block may be larger than the bytes in it.
+    // The last memory block may be larger than the bytes in it, so its maximum size is added.
     const needed = this.#request.bodyBytes + length + maxBlockBytes;
     return refusal && needed > maxBytesOfKey ? neverFits(maxBytesOfKey) : refusal;
   }
@@ -185,8 +191,8 @@ function tooLong(maxBytes: number): GatewayError {
 }
 
 /**
- * The error for an answer above the memory limit of a key. It is not retried, because another answer would be as
- * long.
+ * Returns the error for an answer that exceeds the memory limit of a key. The request is not retried, because another
+ * answer would be as long.
  */
 function neverFits(maxBytes: number): GatewayError {
   return new NoRoomError(

@@ -1,32 +1,32 @@
-// Collects an answer as it is sent to the client, to store it at the end of the request.
+// Collects an answer as it is sent to the client, and stores it at the end of the request.
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { MaybePromise } from "../../base/deferred.ts";
 import type { TokenUsage, UsageOutcome } from "../../domain/usage/usage.ts";
 import type { AnswerCollector, KeptAnswers } from "../../requests/dialects/answer.ts";
 
-/** Maximum characters of an answer that is stored. */
+/** Maximum characters of an answer. A longer answer is not stored. */
 const maxAnswerSize = 10_000_000;
-/** The memory account is charged in steps of this many bytes. Most answers are shorter. */
+/** Minimum bytes of a reservation on the memory account. Most answers are shorter, so nothing is reserved for them. */
 const countedBytes = 64 * 1024;
 
 export const secondsPerDay = 86_400;
 
-/** The reason for which an answer cannot be stored. */
+/** The reason why an answer cannot be stored. */
 export type Loss = "too_large" | "unreadable" | "no_room";
 
 export interface AnswerEnd {
   /** Start of the request in Unix seconds. */
   createdAt: number;
-  /** Token usage, for a stream whose client did not request it. */
+  /** The number of used tokens. Needed for a stream whose client did not request them. */
   usage: TokenUsage;
   outcome: UsageOutcome;
 }
 
-/** Collects and stores one answer. If the client left, `keep` is not called. Always call `release` once. */
+/** Collects and stores one answer. `release` must always be called once. If the client left, `keep` is not called. */
 export abstract class AnswerRecorder {
   /** True if all events of a stream must be added, and not only the last ones. */
   readonly wantsAllEvents: boolean;
-  /** True if the answer says that it is stored but is not. `truthful` corrects that. */
+  /** True if the answer says that it is stored although it is not. `truthful` then corrects the answer. */
   takesBack = false;
   readonly #kept: KeptAnswers;
   #chunks: AnswerCollector | undefined;
@@ -54,21 +54,21 @@ export abstract class AnswerRecorder {
     }
   }
 
-  /** Adds an answer that is not streamed. */
+  /** Sets the text of an answer that is not streamed. */
   addWhole(text: string): void {
     if (text.length > maxAnswerSize) this.#loseTo("too_large");
     else this.#whole = text;
   }
 
   /**
-   * Stores the answer. The end of the answer is sent to the client once the returned promise settles, or
-   * immediately if undefined is returned. Never rejects.
+   * Stores the answer. Never rejects. The end of the answer is sent to the client once the returned promise settles, or
+   * immediately if undefined is returned.
    */
   abstract keep(end: AnswerEnd): MaybePromise<void> | undefined;
 
   /**
-   * Returns the answer, or a stream's last events, for the client. If the answer was not stored, removes the
-   * claim that it was. Call this after `keep`.
+   * Returns the text for the client: the answer, or a stream's last events. If the answer was not stored, removes the
+   * statement that it was. Call this after `keep`.
    */
   truthful(text: string): string {
     return this.takesBack ? this.#kept.unkept(text) : text;
@@ -80,7 +80,7 @@ export abstract class AnswerRecorder {
     this.#countedBytes = 0;
   }
 
-  /** The reason for which the answer will not be stored, if it was lost. */
+  /** The reason why the answer will not be stored. Undefined if it can be stored. */
   protected get lost(): Loss | undefined {
     return this.#lost;
   }
@@ -96,7 +96,7 @@ export abstract class AnswerRecorder {
     try {
       return this.#whole === undefined ? this.#chunks?.answer(usage) : JSON.parse(this.#whole);
     } catch {
-      // An unreadable answer must not prevent the request from being logged.
+      // An answer that cannot be parsed must not prevent the request from being logged.
       this.#loseTo("unreadable");
       return undefined;
     }

@@ -12,14 +12,14 @@ const notParameters = new Set(["model", "messages", "stream", "stream_options", 
 export interface ChatRecorderOptions {
   principal: Principal;
   request: DecodedRequest;
-  /** Public id of the model, even if the client used an alias. */
+  /** Public id of the model, also if the client used an alias. */
   model: string;
   writer: ChatWriter;
   memoryAccount: MemoryAccount;
   kept: KeptAnswers;
 }
 
-/** Queues the chat to be stored later, so that the client does not wait. */
+/** Stores the chat completion later, through a queue, so that the client does not wait. */
 export class ChatRecorder extends AnswerRecorder {
   readonly #options: ChatRecorderOptions;
   readonly #metadata: Readonly<Record<string, string>>;
@@ -31,7 +31,7 @@ export class ChatRecorder extends AnswerRecorder {
     this.#metadata = requireMetadata(options.request.body["metadata"]);
   }
 
-  /** Stores the chat if the request was completed. */
+  /** Stores the chat if the request has the outcome `completed`. */
   override keep({ createdAt, usage, outcome }: AnswerEnd): undefined {
     if (outcome !== "completed") return;
     const { principal, request, model, writer } = this.#options;

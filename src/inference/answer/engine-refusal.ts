@@ -19,27 +19,27 @@ import { retryAfterOf } from "../routing/retry-after.ts";
 
 const maxErrorBody = 64 * 1024;
 const maxCauseLength = 200;
-/** Milliseconds to wait for the body of an error response. After that, only the status counts. */
+/** Maximum milliseconds to wait for the body of an error response. After that, only the status is used. */
 const errorBodyMs = 3_000;
-/** Values of Content-Encoding that mean no compression. Some servers wrongly send the character set. */
+/** Values of Content-Encoding that mean no compression. Some servers wrongly send a character set there. */
 const noCoding = /^(?:identity|none|binary|utf-?8)?$/i;
 /** Matches paths in a request, such as `messages[0].content` and `messages.0.content`. */
 const placePattern = /\b\w+(?:\[\d+\]|\.\d+\b)/;
 
 const keyRefusedReason = "The model server refused the gateway's own credentials; its operator has to mend that.";
 
-/** Reports whether the error means that the engine failed, so that the request is not at fault. */
+/** Reports whether the error means that the engine failed and the request is not at fault. */
 export function isEngineFault(error: GatewayError): boolean {
   return error.code === "upstream_error" || error.code === "upstream_timeout" || error.code === "service_unavailable";
 }
 
-/** Reports whether the engine caused the error, and not the client, the request or the gateway. */
+/** Reports whether the engine caused the error, rather than the client, the request or the gateway. */
 export function isOfEngine(error: unknown): boolean {
   if (error instanceof BlamelessError) return false;
   return !(error instanceof GatewayError) || isEngineFault(error);
 }
 
-/** Returns the error for an answer that broke off. The name of `engine` is for the operator's log only. */
+/** Returns the error for an answer that broke off. The name of `engine` only goes into the operator's log. */
 export function brokeOff(cause: unknown, engine: Pick<Engine, "name" | "redact"> | undefined): GatewayError {
   const message = "The model server broke off in the middle of the answer. Retry your request.";
   if (!engine) return new EngineFault("broke_off", message, { cause });
@@ -47,7 +47,10 @@ export function brokeOff(cause: unknown, engine: Pick<Engine, "name" | "redact">
   return new EngineFault("broke_off", message, { cause, detail: `${engine.name} broke off${said}` });
 }
 
-/** Returns the error for a successful status without a usable answer. `what` says in the log what was received. */
+/**
+ * Returns the error for a response with a successful status but no usable answer. `what` says in the log what was
+ * received.
+ */
 export function noAnswer(what: string): GatewayError {
   return new GatewayError("upstream_error", "The model server sent no answer. Retry your request.", { detail: what });
 }
@@ -59,15 +62,15 @@ const hintOnFiles =
 
 interface Verdict {
   error: GatewayError;
-  /** True if no other deployment is tried, because it would give the same response. */
+  /** True if no other deployment is tried, because it would respond in the same way. */
   final: boolean;
-  /** True if the server has no such endpoint, although it may serve the model by another API. */
+  /** True if the model server has no such endpoint. It may still serve the model through another API. */
   lacksEndpoint?: boolean;
 }
 
 /**
- * Converts an error response. `asked` is the operation sent to the engine. `said` is the server's message for
- * the operator, if any.
+ * Converts an error response of an engine. `asked` is the operation that was sent to the engine. `said` in the result
+ * is the engine's message for the operator, if any.
  */
 export async function refusalOf(
   response: EngineResponse,
@@ -101,7 +104,10 @@ export async function refusalOf(
   return { ...verdictOn(response, publicised, request, detail), said: fault.message, text };
 }
 
-/** Converts a 404. A missing object is the client's mistake; a missing model or endpoint is the server's fault. */
+/**
+ * Converts a 404. If an object is missing, the client is at fault; if the model or the endpoint is missing, the server
+ * is.
+ */
 function missing(
   what: ReturnType<typeof missingIn>,
   { message: said, ...fault }: PublicFault,
@@ -130,7 +136,10 @@ function ofServer(reason: string, detail: string): Verdict {
   return { error: new GatewayError("upstream_error", reason, { detail }), final: false };
 }
 
-/** Removes `param`, and says which format the error refers to, because the client's request had another format. */
+/**
+ * Removes `param`, and adds to the message which format it refers to, because the client's request was in another
+ * format.
+ */
 function ofAnotherFormat({ message, engineCode, param }: PublicFault, asked: Operation): PublicFault {
   const isPlaced =
     message !== undefined && engineCode === undefined && (param !== undefined || placePattern.test(message));
@@ -147,7 +156,8 @@ function verdictOn(
   detail: string,
 ): Verdict {
   const { status } = response;
-  // OpenAI answers 424 if an MCP server in the request fails. TGI's own failure is a 424 without a path.
+  // OpenAI answers 424 if an MCP server in the request fails, and names the path. TGI answers 424 without a path if TGI
+  // itself fails.
   if (status === 400 || status === 422 || (status === 424 && fault.param !== undefined)) {
     return {
       error: invalidRequest(said ?? "The model server refused the request.", { detail, ...fault }),
@@ -178,8 +188,8 @@ function verdictOn(
 }
 
 /**
- * Returns the error for a busy model. `engineLimited` is true for the engine's own rate limit, and false if the
- * engine has no free slot.
+ * Returns the error for a busy model. `engineLimited` is true if the engine's own rate limit refused the request, and
+ * false if the engine has no free slot.
  */
 function busy(model: string, engineLimited: boolean, retryAfterSeconds: number, detail: string): GatewayError {
   const why = engineLimited
@@ -192,7 +202,7 @@ function busy(model: string, engineLimited: boolean, retryAfterSeconds: number, 
 }
 
 /**
- * Throws `upstream_error` if the answer is compressed, although the request did not allow that. It is not
+ * Throws `upstream_error` if the answer is compressed although the request did not allow that. The answer is not
  * decompressed, because a few bytes can become gigabytes.
  */
 export function requireUncompressed(
@@ -207,7 +217,10 @@ export function requireUncompressed(
   });
 }
 
-/** Reads an error body within limits of size and time. Returns only the part so far if the body exceeds them. */
+/**
+ * Reads the body of an error response within limits of size and time. If the body exceeds them, returns the part that
+ * has arrived.
+ */
 function readStart(body: BodySource): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";

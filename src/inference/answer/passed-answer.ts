@@ -18,44 +18,54 @@ import type { Stoppable } from "../stopping.ts";
 import { brokeOff, noAnswer } from "./engine-refusal.ts";
 import type { RelayedRequest } from "./relayed-answer.ts";
 
-/** Milliseconds after which a client that reads nothing is cut off, because it occupies a slot of the model. */
+/**
+ * Milliseconds after which a client that reads nothing is cut off, because its request occupies a slot of the model.
+ */
 const stalledReaderMs = 60_000;
 /**
- * Matches content types that are forwarded. Others are replaced, so that a browser never shows a model server's
- * answer as a page. The whole header must match, because browsers use the last of several types.
+ * Matches content types that are sent to the client unchanged. Others are replaced, so that a browser never shows a
+ * model server's answer as a page. The whole header must match, because browsers use the last of several types.
  */
 const passedTypes =
   /^(?:audio\/[\w.+-]+|text\/plain|text\/vtt|application\/(?:x-subrip|octet-stream))(?:[ \t]*;[ \t]*[\w-]+=(?:[\w.+-]+|"[\w.+, -]*"))*$/i;
 const unknownType = "application/octet-stream";
 
-/** Matches content types that cannot be audio. Some frameworks set them by default, so the first bytes decide. */
+/**
+ * Matches content types that cannot be audio. Some frameworks set them by default, so the first bytes decide instead.
+ */
 const doubtfulSound = /^(?:text\/|application\/(?:[\w.-]+\+)?(?:xml|json|x-ndjson|jsonl)\b)/i;
-/** Number of bytes to check. Audio has a control character or invalid UTF-8 among them, in its header or samples. */
+/**
+ * Number of bytes that are checked for audio. Audio has a control character or invalid UTF-8 among them, in its header
+ * or its samples.
+ */
 const soundHeadBytes = 512;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they tell sound from text.
 const control = /[\0-\x08\x0e-\x1f]/;
 /**
- * Matches the content types of HTML pages. Servers such as whisper.cpp use them for plain text too, which does
- * not begin with `<`.
+ * Matches the content types of HTML pages. Servers such as whisper.cpp also set them for plain text, which does not
+ * begin with `<`.
  */
 const page = /^(?:text\/html|application\/xhtml\+xml)\b/i;
 const openTag = 0x3c;
-/** Matches content types of event streams, which are wrong for a text answer. */
+/** Matches the content types of event streams, which are wrong if the request asked for text. */
 const events = /^(?:text\/event-stream|application\/(?:x-ndjson|jsonl))\b/i;
 /**
- * Matches the beginning of a JSON error, or of an event with one. Such an answer is an error, whatever its
+ * Matches the beginning of an error in JSON, or of an event that contains one. Such an answer is an error, whatever its
  * content type.
  */
 const faultText = /^\s*(?:(?:event:[^\n]*\n)?data:\s*)?\{\s*"(?:error|detail)"\s*:/;
 const faultBytes = 256;
-/** Matches the beginning of JSON, or of an event with JSON. */
+/** Matches the beginning of JSON, or of an event that contains JSON. */
 const jsonText = /^\s*(?:(?:event:[^\n]*\n)?data:\s*)?[{[]/;
-/** Matches content types of text. An empty text is the transcript of a recording without speech. */
+/**
+ * Matches the content types of text. With these, an empty answer is valid: it is the transcript of a recording without
+ * speech.
+ */
 const emptyText = /^(?:text\/|application\/x-subrip\b)/i;
 
 /**
- * Forwards an answer to the client. The client's answer begins with the first byte, so that another deployment
- * can be tried before that.
+ * Forwards an answer to the client. The answer to the client begins with the first byte, so until then another
+ * deployment can be tried.
  */
 export function passTo(dispatched: Dispatched, open: RelayedRequest, long?: LongAnswer): void {
   new Passing(dispatched, open, long).start();
@@ -77,10 +87,10 @@ class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
   #isOver = false;
   #isRecorded = false;
   #error: unknown;
-  /** Set while the client is slow. Cuts the client off when it fires. */
+  /** The timer that cuts the client off. Set while the client is slow. */
   #stalled: ReturnType<typeof setTimeout> | undefined;
 
-  /** `long` transforms the answer if it is a JSON list. */
+  /** `long` is set if the answer is a JSON list; it transforms the list. */
   constructor(dispatched: Dispatched, open: RelayedRequest, long?: LongAnswer) {
     const said = dispatched.response.headers.get("content-type") ?? unknownType;
     const isTrusted = passedTypes.test(said) && (open.request.answersText || !doubtfulSound.test(said));
@@ -93,7 +103,7 @@ class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
   }
 
   start(): void {
-    // Until the answer begins, only the request knows that the client has left, and cancels this too.
+    // Until the answer begins, only the request is told that the client has left. It then cancels this object too.
     this.#open.cancellation.onCancel(this);
     if (!this.#isOver) this.#source.flow(this);
   }
@@ -116,13 +126,16 @@ class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
     if (!this.#hasBegun) this.#begins(bytes.subarray(start, end));
     if (this.#isOver) return;
     this.#bytes += end - start;
-    // Records the progress. If the process dies now, the ledger shows a request that was being answered.
+    // Records the progress in the ledger. If the process dies now, the ledger shows a request that was being answered.
     this.#open.meter.delivered(this.#open.promptTokens, this.#usageSoFar);
     if (this.#client) this.#write(bytes, start, end);
     else this.#early.push(Buffer.from(bytes.subarray(start, end)));
   }
 
-  /** Begins the client's answer, unless `first` shows that it is an error. `first` is empty for an empty text. */
+  /**
+   * Begins the answer to the client, unless the first bytes show that the engine sent an error. `first` is empty for an
+   * empty text.
+   */
   #begins(first: Buffer): void {
     const { call, deps, trace, cancellation, request } = this.#open;
     const { headers } = this.#dispatched.response;
@@ -143,7 +156,10 @@ class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
     this.#open.begins(this);
   }
 
-  /** Returns the error. Text that is not JSON is shown only to operators, because it may be a stack trace. */
+  /**
+   * Returns the error that the engine sent. Text that is not JSON is shown only to operators, because it may be a stack
+   * trace.
+   */
   #faultIn(first: Buffer, type: string): GatewayError {
     const { engine } = this.#dispatched.deployment;
     const text = first.toString();
@@ -165,7 +181,9 @@ class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
     if (!this.#client?.writeAround("", bytes, start, end, "") && !this.#isOver) this.#fellBehind();
   }
 
-  /** Returns the request to the router, which may try another deployment, because the client has received nothing. */
+  /**
+   * Returns the request to the router. The router may try another deployment, because the client has received nothing.
+   */
   #noAnswer(error: unknown, isCut: boolean): void {
     this.#isOver = true;
     this.#open.cancellation.off(this);
@@ -187,7 +205,7 @@ class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
     else this.#noAnswer(shown, true);
   }
 
-  /** Called when the client left or is cut off. */
+  /** Called when the client has left, or when it is cut off. */
   cancelled(): void {
     if (!this.#hasBegun) {
       this.#noAnswer(this.#open.cancellation.reason, true);
@@ -227,7 +245,10 @@ class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
     this.#source.resume();
   }
 
-  /** Records the end, and then ends the client's answer. If the answer broke off, the client's connection is closed. */
+  /**
+   * Records the end, and then ends the client's answer. If the engine's answer broke off, the connection to the client
+   * is closed.
+   */
   #finish(error: unknown): void {
     const { call, deps, cancellation } = this.#open;
     this.#isOver = true;
@@ -240,7 +261,7 @@ class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
     whenSettled(this.#recorded(error), onRecorded, onRecorded, this);
   }
 
-  /** Even if recording fails, the client's answer must be ended. */
+  /** Records the end. If recording fails, the client's answer must still be ended. */
   #recorded(error: unknown): MaybePromise<void> {
     try {
       return this.#open.ended(this.#usageSoFar(), error);
@@ -260,12 +281,12 @@ function isFault(first: Buffer): boolean {
   return faultText.test(first.toString("utf8", 0, faultBytes));
 }
 
-/** Reports whether the answer is a page or an event stream, although the request asks for text. */
+/** Reports whether the answer is an HTML page or an event stream, although the request asked for text. */
 function isNoText(type: string, first: Buffer): boolean {
   return events.test(type) || (page.test(type) && first[0] === openTag);
 }
 
-/** Reports whether the answer is text, although the request asks for audio. */
+/** Reports whether the answer is text, although the request asked for audio. */
 function isNoSound(type: string, first: Buffer): boolean {
   if (!doubtfulSound.test(type)) return false;
   try {
@@ -280,7 +301,7 @@ function onRecorded(_: unknown, passing: Passing): void {
   passing.recorded();
 }
 
-/** Returns the usage of an answer without usage data, computed from the request. */
+/** Returns the token usage for an answer that does not report it. It is computed from the request. */
 function usageAsAsked(request: DecodedRequest, bytes: number): TokenUsage {
   return usageOfTask(undefined, request.units, request, { bytes: request.answersText ? bytes : 0, tokens: 0 });
 }

@@ -7,8 +7,8 @@ import { ChatRecorder } from "./chat-recorder.ts";
 import { ResponseRecorder } from "./response-recorder.ts";
 
 /**
- * Reports whether the answer is stored. Never with a retention of zero days. Otherwise as the request says; by
- * default responses are stored, and chats if the account's setting says so.
+ * Reports whether the answer is stored. If answers are kept for zero days, none is stored. Otherwise the request
+ * decides. By default responses are stored; chats are stored if the account's setting says so.
  */
 export function wantsStoring(
   account: Pick<Account, "storeChats">,

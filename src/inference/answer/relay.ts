@@ -1,4 +1,5 @@
-// Forwards a stream of events from an engine to the client. Observes the usage and the end, and sends keep-alives.
+// Forwards a stream of events from an engine to the client. Reads the token usage and the end of the answer, and sends
+// keep-alives.
 
 import type { BodySink } from "../../base/bytes/body-source.ts";
 import { ByteSpan, withoutMark } from "../../base/bytes/byte-span.ts";
@@ -26,37 +27,39 @@ import { brokeOff, isOfEngine, noAnswer } from "./engine-refusal.ts";
 import type { PieceDue, RelayOptions, StreamStop } from "./relay-options.ts";
 
 /**
- * Matches the first significant byte: a `{` begins a complete answer instead of events. Skips white space and a
- * byte-order mark.
+ * Matches the first byte that is no white space or byte-order mark. A `{` begins a complete answer instead of events.
  */
 const telling = /[^\xef\xbb\xbf\s]/;
 const jsonType = /^application\/(?:[\w.-]+\+)?json\b/i;
-/** After the end of a stream, the rest is read within these limits, so that the connection can be reused. */
+/** Limits on reading the rest of a connection after the stream has ended, so that the connection can be reused. */
 const drainMs = 1_000;
 const maxDrainedBytes = 64 * 1024;
 /**
- * Milliseconds to wait for the usage and the end mark after the finish reason. A server sends them immediately
+ * Milliseconds after the finish reason in which the usage and the end mark may arrive. A server sends them immediately
  * or never.
  */
 const endGraceMs = 1_000;
 /**
- * Limits on bytes without an event for the client, such as comments: a burst, and a rate per second. Keep-alives
- * need a few hundred bytes a second; far more would only waste CPU.
+ * Limits on received bytes that yield no event for the client, such as comments: a burst, and a rate per second.
+ * Keep-alives need a few hundred bytes a second; far more would only waste CPU.
  */
 const idleBytesAtOnce = 256 * 1024;
 const idleBytesPerSecond = 16 * 1024;
 /**
- * Up to this size, an incomplete event is not charged to the memory account, because most reads end within an
- * event.
+ * Bytes of an incomplete event up to which it is not counted on the memory account, because most network reads end
+ * within an event.
  */
 const countedEventBytes = 64 * 1024;
-/** Milliseconds after which a client that reads nothing is cut off, because it occupies a slot of the model. */
+/**
+ * Milliseconds after which a client that reads nothing is cut off, because its request occupies a slot of the model.
+ */
 const stalledReaderMs = 60_000;
 
 /**
- * Forwards the engine's stream. If `client` is undefined, the client's stream is requested when there is something to
- * send: the first event, or a comment after long silence. Another engine may answer until the first event is sent.
- * Reading pauses while the client is slow. An error is sent as the last event. May call `onEnd` before it returns.
+ * Forwards the engine's stream. If `client` is undefined, the client's stream is requested once there is something to
+ * send: the first event, or a comment after long silence. Until the first event is sent, another engine may answer
+ * instead. Reading from the engine pauses while the client is slow. An error is sent as the last event. May call
+ * `onEnd` before it returns.
  */
 export function relay(options: RelayOptions, client?: ClientStream): void {
   new Relay(options, client).start();
@@ -72,54 +75,60 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   readonly #stop: StreamStop | undefined;
   /** The client's stream. Undefined until the answer begins. */
   #client: ClientStream | undefined;
-  /** Output before the client's stream was available. `#isAskedFor` is true once the stream was requested. */
+  /** Output from before the client's stream was available. `#isAskedFor` is true once that stream was requested. */
   #early = "";
   #isAskedFor: boolean;
   #reader: SseReader;
   #chunks: AnswerStream;
-  /** The part of the stream that applies guardrails, if there are any. */
+  /** The same stream as `#chunks`, if guardrails are applied to it. Otherwise undefined. */
   #guarded: GuardedStream | undefined;
   #dispatched: Dispatched | undefined;
-  /** The error of the last model server that broke off, if another one was tried. */
+  /** The error of the model server that last broke off, after which another server was tried. */
   #broken: unknown;
-  /** Cancels reading a complete answer that came instead of a stream. */
+  /** Cancels reading a complete answer, which the server sent instead of a stream. */
   #whole: Cancellation | undefined;
   /**
-   * Input that arrived while a check of a quota or guardrails is pending. Undefined if none is. `#endsBuffered` is
-   * true if the end arrived too.
+   * Input that has arrived while a quota check or guardrails are pending. Undefined if no check is pending.
+   * `#endsBuffered` is true if the input has ended too.
    */
   #buffered: string | undefined;
   #endsBuffered = false;
-  /** Monotonic milliseconds at which the stream counts as complete without an end mark. */
+  /** Time in monotonic milliseconds at which the stream counts as complete even without an end mark. */
   #endDueMs: number | undefined;
-  /** True if the input has ended and guardrails are checking the rest. */
+  /** True if the input has ended and guardrails are still checking its last part. */
   #isEnding = false;
   #firstByteSeen = false;
-  /** True if it is known whether the server sends events or one complete answer. */
+  /** True once it is known whether the server sends events or one complete answer. */
   #isFormKnown = false;
-  /** The complete answer that arrives instead of events, as far as received. Undefined for events. */
+  /** The part of a complete answer that has arrived, if the server sends no events. Undefined if it sends events. */
   #object: string | undefined;
   /** True once an event was sent to the client. */
   #hasBegun = false;
   /** True if the current engine's output is known to be an answer. */
   #isProven = false;
-  /** True if the next event can be forwarded from the received buffer, without conversion to text. */
+  /** True if the next event may be forwarded directly from the received buffer, without conversion to text. */
   #atRest = false;
   #over = false;
-  /** Monotonic milliseconds of the last write. `#behindSinceMs` is the time since which the client has been slow. */
+  /**
+   * Time in monotonic milliseconds of the last write to the client. `#behindSinceMs` is the time since which the client
+   * has been slow.
+   */
   #writtenAtMs: number;
   #behindSinceMs: number | undefined;
-  /** One timer for all deadlines. It is not reset for each chunk; the deadlines are checked when it fires. */
+  /** One timer for all deadlines. It is not reset for each chunk: when it fires, all deadlines are checked. */
   #timer: ReturnType<typeof setTimeout> | undefined;
-  /** Bytes received since the last event for the client. `#idleSinceMs` is the time of the first of them. */
+  /**
+   * Bytes received since the last event for the client. `#idleSinceMs` is the time when the first of these bytes
+   * arrived.
+   */
   #idleBytes = 0;
   #idleSinceMs = 0;
-  /** Bytes of an incomplete event that are charged to the memory account. */
+  /** Bytes of an incomplete event that count on the memory account. */
   #countedBytes = 0;
-  /** The last events, which are sent after the end was recorded. */
+  /** The last events. They are sent after the end of the request was recorded. */
   #last: string | undefined;
   #isRecorded = false;
-  /** The error of a stream that ended before the client's answer began. */
+  /** The error of a stream that ended before anything was sent to the client. */
   #fault: unknown;
 
   constructor(options: RelayOptions, client: ClientStream | undefined) {
@@ -144,14 +153,14 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
 
   start(): void {
     const { source, clientGone, stopping, heartbeatMs } = this.#options;
-    // The headers of an answer that begins in silence are its first sign of life.
+    // If the answer begins before the engine responds, its headers are the first thing that the client receives.
     if (isWaitedFor(source)) this.#writtenAtMs = this.#clock.monotonicMs();
     const dueMs = this.#writtenAtMs + heartbeatMs - this.#clock.monotonicMs();
     this.#timer = setTimeout(onTimer, Math.min(Math.max(dueMs, 0), stalledReaderMs), this);
     clientGone.onCancel(this);
     if (!this.#over) stopping.add(this);
     if (isWaitedFor(source)) {
-      // The client has already waited long, so it gets its position in the queue immediately.
+      // The client has already waited for long, so it gets its position in the queue immediately.
       const { queuePosition } = this.#options;
       if (!this.#over) this.#askForClient();
       if (queuePosition && !this.#over) this.#write(queuedComment(queuePosition));
@@ -171,7 +180,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
       this.#drainMore(end - start);
       return;
     }
-    // An event that `onPiece` or a quota check needs is read the slower way.
+    // If `onPiece` or a quota check is due, the event is read the slower way.
     const stop = this.#stop;
     const mayStay =
       this.#atRest &&
@@ -210,7 +219,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     else this.#readObject(this.#object + bytes);
   }
 
-  /** Collects a complete answer that the server labelled as a stream. */
+  /** Stores the part of a complete answer that has arrived, although the server labelled it as a stream. */
   #readObject(bytes: string): void {
     this.#object = bytes;
     try {
@@ -228,7 +237,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     }
   }
 
-  /** Reads received bytes. With undefined, continues with earlier input after a check. */
+  /** Reads received bytes. If `bytes` is undefined, continues with earlier input after a check. */
   #read(bytes: string | undefined): void {
     const stop = this.#stop;
     const received = bytes?.length ?? 0;
@@ -293,7 +302,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   }
 
   /**
-   * Sets when the stream counts as complete. `hasMore` postpones that, because some servers send a finish reason
+   * Sets when the stream counts as complete. `hasMore` postpones this time, because some servers send a finish reason
    * with each piece.
    */
   #expectEnd(hasMore: boolean): void {
@@ -306,7 +315,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#timer = setTimeout(onTimer, endGraceMs, this);
   }
 
-  /** Pauses the stream until a check of a quota or guardrails is done. */
+  /** Pauses the stream until a quota check or guardrails have finished. */
   #hold(until: Promise<void>): void {
     this.#buffered = "";
     this.#endDueMs = undefined;
@@ -344,7 +353,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
       const isEnd = data !== undefined && this.#chunks.isEnd(data);
       if (isEnd && isEmpty && this.#chunks.deliveredBytes === 0) throw emptyStream();
       if (data !== undefined && !isEnd) events = this.#translate(data, -1);
-      // A finish reason ends the stream too, because some servers send no end mark.
+      // After a finish reason, the stream may end without an end mark, because some servers send none.
       if (!isEnd && (!this.#chunks.finishSeen || this.#chunks.isUnfinished)) throw closedEarly();
     } catch (error) {
       this.#break(error, events, true);
@@ -372,8 +381,8 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   }
 
   /**
-   * Handles whatever is due: a keep-alive, a stream without an end, a client that reads nothing, or the rest of
-   * a connection.
+   * Handles the deadline that has passed: a keep-alive is due, the end mark is overdue, the client reads nothing, or
+   * reading the rest took too long.
    */
   onTimer(): void {
     const nowMs = this.#clock.monotonicMs();
@@ -384,14 +393,14 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     }
     if (this.#behindSinceMs === undefined) {
       const endDueMs = this.#endDueMs ?? Number.POSITIVE_INFINITY;
-      // The timer may fire slightly early.
+      // The timer may fire slightly before its time.
       if (nowMs > endDueMs - 1) {
         this.#complete("");
         return;
       }
       dueMs = this.#writtenAtMs + this.#options.heartbeatMs - nowMs;
       if (dueMs < 1) {
-        // Before the answer has begun, only a comment can be sent.
+        // Before the answer has begun, only a comment can be sent to keep the connection alive.
         this.#write(this.#hasBegun ? this.#options.request.dialect.keepAlive : this.#comment());
         dueMs = this.#options.heartbeatMs;
       }
@@ -403,7 +412,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
         return;
       }
     }
-    // The write may have ended the stream.
+    // Writing may have ended the stream.
     if (!this.#over) this.#timer = setTimeout(onTimer, Math.min(dueMs, stalledReaderMs), this);
   }
 
@@ -415,7 +424,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   begin(dispatched: Dispatched): void {
     const { response } = dispatched;
     if (this.#over) {
-      // The response arrived after the client had left.
+      // The response has arrived only after the client has left.
       dispatched.done(false);
       response.body.cancel();
       return;
@@ -433,7 +442,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
       if (this.#broken !== undefined) this.#chunks = this.#reporting(request.dialect.stream(request, completion));
       this.#chunks.servedBy(serving);
     }
-    // Some servers ignore `stream: true`, and some send errors with status 200.
+    // Some servers ignore `stream: true` and send a complete answer. Some send errors with status 200.
     if (jsonType.test(response.headers.get("content-type") ?? "")) {
       this.#wholeAnswer(dispatched).catch((error) => {
         if (this.isFrom(dispatched)) this.#failed(error);
@@ -447,20 +456,20 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   }
 
   /**
-   * Returns what the stream is served by. With guardrails it has no trace, which would contain text that they
-   * remove.
+   * Returns the model and the deployment that serve the stream. With guardrails the trace is left out, because it would
+   * contain text that they remove.
    */
   #servingOf(dispatched: Dispatched): Serving {
     const { model, deployment } = dispatched;
     return this.#guarded ? { model, deployment } : dispatched;
   }
 
-  /** True if the client or the guardrails have received part of the answer. */
+  /** Reports whether the client or the guardrails have received part of the answer. */
   get #isBegun(): boolean {
     return this.#hasBegun || (this.#guarded !== undefined && this.#guarded.deliveredBytes > 0);
   }
 
-  /** Prepares the stream for a server that continues the answer. */
+  /** Prepares the stream for another server, which continues the answer. */
   #goOnBy(serving: Serving, translation: Dispatched["translation"]): void {
     const chunks = this.#guarded?.inner ?? this.#chunks;
     if (translation && chunks instanceof TranslatedStream) chunks.goOn(serving, translation);
@@ -483,14 +492,14 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     }
   }
 
-  /** Reads a stream of events that the server labelled as JSON. */
+  /** Reads a stream of events that arrived completely, because the server labelled it as JSON. */
   #streamAtOnce(all: ByteSpan, dispatched: Dispatched): void {
     this.#byteText(byteTextOf(all));
-    // Another server may have taken over, so only the current server's end counts.
+    // If another server has taken over meanwhile, the end of this answer does not count.
     if (!this.#over && this.isFrom(dispatched)) this.end();
   }
 
-  /** Throws if the engine sends too many bytes without an event for the client. */
+  /** Throws if the engine sends too many bytes that yield no event for the client. */
   #checkIdle(receivedBytes: number, isOfUse: boolean): void {
     if (isOfUse) {
       this.#idleBytes = 0;
@@ -504,7 +513,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     if (idleBytes > idleBytesAtOnce + seconds * idleBytesPerSecond) throw nothingOfUse(idleBytes);
   }
 
-  /** Charges the incomplete event to the memory account. Throws if the account is full. */
+  /** Counts the incomplete event on the memory account. Throws if the account is full. */
   #countEvent(eventBytes: number): void {
     const bytes = eventBytes < countedEventBytes ? 0 : eventBytes;
     const more = bytes - this.#countedBytes;
@@ -519,7 +528,10 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#countedBytes = bytes;
   }
 
-  /** Translates an event. `start` is its offset in the reader's text, or -1 if the event is not completely there. */
+  /**
+   * Translates an event. `start` is the offset at which it begins in the reader's text, or -1 if only a part of it is
+   * there.
+   */
   #translate(data: string, start: number): string {
     const { text, position, name } = this.#reader;
     if (name === "error") throw this.#faultIn(data);
@@ -529,7 +541,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     return this.#chunks.translate(data, raw);
   }
 
-  /** Returns the error in an event named `error`, whatever the format of its data. */
+  /** Returns the error from an event named `error`. Its data may have any format. */
   #faultIn(data: string): GatewayError {
     const engine = this.#dispatched?.deployment.engine;
     return reportedFault(decodeByteText(data), engine, "The model server failed in the middle of the answer.");
@@ -552,7 +564,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   #writeEarly(bytes: string): void {
     this.#early += bytes;
     this.#askForClient();
-    // Treats the client as slow until its stream is open, which pauses the engine.
+    // Until the client's stream is open, the client counts as slow, so that the engine pauses.
     if (!this.#client) this.#wrote(false);
   }
 
@@ -580,7 +592,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     if (this.#isRecorded) this.recorded();
   }
 
-  /** Called when the engine's output is known to be an answer. */
+  /** Called once it is known that the engine's output is an answer and not an error. */
   #proves(): void {
     this.#isProven = true;
     const dispatched = this.#dispatched as Dispatched;
@@ -612,19 +624,19 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#expectEnd(false);
   }
 
-  /** Ends the stream with these last events and those that the format requires. */
+  /** Ends the stream with these last events, followed by the events that the format requires at the end. */
   #complete(events: string): void {
     this.#endWhole(events + this.#chunks.ending(), false);
   }
 
-  /** Ends a complete stream. `isStopped` also stops the engine. */
+  /** Ends a complete stream. If `isStopped` is true, the engine is stopped too. */
   #endWhole(last: string, isStopped: boolean): void {
     if (this.#options.guard?.asks) this.#endOnceAsked(last, isStopped);
     else this.#endWith(last, isStopped);
   }
 
   /**
-   * Ends the stream after guardrails have checked the rest. The client gets keep-alives meanwhile, and further
+   * Ends the stream once guardrails have checked its last part. Meanwhile the client gets keep-alives, and further
    * input is ignored.
    */
   #endOnceAsked(events: string, isStopped: boolean): void {
@@ -649,15 +661,14 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   }
 
   /**
-   * Ends the stream because a quota is used up. The client gets the same end as at a token limit, and the engine
-   * stops.
+   * Ends the stream and stops the engine, because a quota is used up. The client gets the same end as at a token limit.
    */
   #stopHere(events: string): void {
     this.#endWith(events + this.#chunks.stopped((this.#stop as StreamStop).mark()), true);
   }
 
   /**
-   * Handles an error after `events`. Tries another engine if possible; otherwise ends the stream with the error.
+   * Handles an error that follows `events`. Tries another engine if possible; otherwise ends the stream with the error.
    * `isCut` is true if the connection broke.
    */
   #break(error: unknown, events: string, isCut = false): void {
@@ -669,7 +680,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     else this.#endBroken(error, events);
   }
 
-  /** Continues the answer at another model server, because this one broke off. */
+  /** Continues the answer at another model server if possible, because this one broke off. */
   #cut(continuation: Continuation, dispatched: Dispatched, error: unknown, events: string): void {
     if (this.#isAnswered) {
       this.#completeCut(events);
@@ -688,7 +699,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     else this.#restart(continuation, dispatched, error);
   }
 
-  /** Reports whether the answer is complete, except for the usage and the end mark. */
+  /** Reports whether the answer is complete, although the usage and the end mark may be missing. */
   get #isAnswered(): boolean {
     return this.#chunks.finishSeen && !this.#chunks.isOpen;
   }
@@ -698,7 +709,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     else this.#endsBuffered = true;
   }
 
-  /** Tries another deployment. The client does not notice, because it has received no event. */
+  /** Tries another deployment. The client does not notice this, because it has received no event. */
   #tryAnother(dispatched: Dispatched, error: unknown, isCut: boolean): void {
     this.#reset(dispatched, error);
     whenSettled(this.#options.another(dispatched, error, isCut), onSource, onNoSource, this);
@@ -719,8 +730,8 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#reader = new SseReader(this.#options.request.dialect.itemBytes);
     this.#countEvent(0);
     this.#endDueMs = undefined;
-    // A check of a quota or guardrails goes on. Input since its start is dropped, because the next server sends
-    // it again.
+    // If a quota check or guardrails are pending, they continue. Input that has arrived meanwhile is dropped, because
+    // the next server sends it again.
     if (this.#buffered !== undefined) this.#buffered = "";
     this.#endsBuffered = false;
     this.#firstByteSeen = false;
@@ -730,7 +741,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#idleBytes = 0;
   }
 
-  /** Called if no server can continue. Ends the stream with the error of the last one. */
+  /** Called if no server can continue the answer. Ends the stream with the error of the last server. */
   nobody(): void {
     if (!this.#over) this.#endBroken(this.#broken, "");
   }
@@ -747,7 +758,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#finish(shown, last);
   }
 
-  /** Called when the client left, or when it is cut off because its unread output exceeds the memory account. */
+  /** Called when the client has left, or when it is cut off because its unread output exceeds the memory account. */
   cancelled(): void {
     const { reason } = this.#options.clientGone;
     const why = reason instanceof GatewayError ? reason : new DOMException("The client left", "AbortError");
@@ -762,7 +773,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     return isGoingOn && this.#isAnswered && this.#chunks.reported === undefined;
   }
 
-  /** Reads the rest without waiting for the client, only to get the usage. */
+  /** Reads the rest of the stream only to get the usage, without waiting for the client. */
   #awaitUsage(): void {
     if (this.#behindSinceMs !== undefined) this.#dispatched?.response.body.resume();
     this.#behindSinceMs = undefined;
@@ -778,7 +789,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     if (!this.#over) this.#endBroken(error, "");
   }
 
-  /** Called when the end was recorded. */
+  /** Called when the end of the request was recorded. Sends the last events. */
   recorded(): void {
     const last = this.#last;
     this.#isRecorded = true;
@@ -791,13 +802,16 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#client?.abort();
   }
 
-  /** Ends the stream. `last` is sent after the end was recorded; undefined if no client reads it. */
+  /**
+   * Ends the stream. `last` has the last events, which are sent after the end was recorded. It is undefined if no
+   * client reads them.
+   */
   #finish(error: unknown, last: string | undefined, isStopped = false): void {
     const options = this.#options;
     const dispatched = this.#dispatched;
     if (last !== undefined) {
       if (dispatched && !this.#isProven) this.#proves();
-      // Requests the client's stream first, because `onEnd` depends on whether the answer has begun.
+      // The client's stream is requested first, because `onEnd` depends on whether the answer has begun.
       this.#askForClient();
       if (this.#over) return;
     }
@@ -807,7 +821,8 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#timer = undefined;
     options.clientGone.off(this);
     options.stopping.remove(this);
-    // The engine is stopped before the end is recorded, so that an abandoned request does not count in its speed.
+    // The engine is stopped before the end is recorded, so that an abandoned request does not count in the engine's
+    // measured speed.
     if (error !== undefined || isStopped) options.abort();
     this.#whole?.cancel();
     const { reported, deliveredPieces } = this.#chunks;
@@ -850,7 +865,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   }
 }
 
-/** Reads from one of several model servers. Ignores its output after another one has taken over. */
+/** Reads from one of several model servers. Output of this server is ignored after another server has taken over. */
 class Part implements BodySink {
   readonly #relay: Relay;
   readonly #dispatched: Dispatched;
@@ -877,7 +892,9 @@ function isWaitedFor(source: RelayOptions["source"]): source is MaybePromise<Dis
   return source instanceof Deferred || source instanceof Promise;
 }
 
-/** Shared functions with the relay as argument save memory, compared with closures for each stream. */
+/**
+ * These functions get the relay as an argument. Shared functions save memory, compared with closures for each stream.
+ */
 function onTimer(relay: Relay): void {
   relay.onTimer();
 }

@@ -1,4 +1,4 @@
-// Implements the relay's callbacks for a request, such as metering and recording.
+// Implements the relay's callbacks for a request, for example for metering and storing the answer.
 
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
@@ -25,7 +25,7 @@ import { relay } from "./relay.ts";
 import type { PieceDue, RelayOptions, StreamStop } from "./relay-options.ts";
 import { spentCode, stopMark } from "./stop-mark.ts";
 
-/** Bytes of text per token, to estimate tokens. Each delivered piece counts as at least one token. */
+/** Bytes of text per token, for estimates. Each delivered piece counts as at least one token. */
 const estimatedTokenBytes = 4;
 
 /** The request that is being answered. */
@@ -34,7 +34,7 @@ export interface RelayedRequest extends AnswerNames, CancelListener, Stoppable {
   readonly deps: Pick<InferenceDeps, "clock" | "heartbeatMs" | "stopping">;
   readonly request: DecodedRequest;
   readonly promptTokens: number;
-  /** The request's position in the queue, while it waits for a slot. */
+  /** The request's position in the queue. Undefined if the request does not wait for a slot. */
   readonly queuePosition?: QueuePosition | undefined;
   readonly recorder: AnswerRecorder | undefined;
   readonly cached: CachedRequest | undefined;
@@ -52,16 +52,19 @@ export interface RelayedRequest extends AnswerNames, CancelListener, Stoppable {
   begins(answer: InferenceAnswer): void;
   unbegun(error: unknown): void;
   another(dispatched: Dispatched, error: unknown, isCut: boolean): MaybePromise<Dispatched>;
-  /** Called when the answer has ended. `code` is the reason of an early end that is not an error. */
+  /** Called when the answer has ended. `code` is the reason for an early end that is no error. */
   ended(usage: TokenUsage, error: unknown, code?: string): MaybePromise<void>;
   endedWithoutAnswer(error: unknown, reportedPrompt?: StreamObservation["reportedPrompt"]): MaybePromise<void>;
-  /** Called if the engine gave no answer and the client has received nothing. The request continues from there. */
+  /**
+   * Called if the engine gave no answer and the client has received nothing. The request may then try another
+   * deployment.
+   */
   noAnswer(error: unknown, isCut: boolean): void;
 }
 
 /** Relays a stream to the client. If `source` is still pending, the client's answer begins immediately. */
 export function relayTo(source: RelayOptions["source"], open: RelayedRequest): void {
-  // From here on the relay handles the client's leaving.
+  // From now on the relay, and not the request, is notified if the client leaves.
   open.call.clientGone.off(open);
   relay(new RelayedAnswer(source, open));
 }
@@ -73,7 +76,7 @@ class RelayedAnswer implements RelayOptions, StreamStop {
   readonly #open: RelayedRequest;
   #isStopped = false;
   #usageSoFar: (() => TokenUsage) | undefined;
-  /** The stream to which `#usageSoFar` belongs. If another engine starts the answer again, the stream is a new one. */
+  /** The stream that `#usageSoFar` reads. If another engine begins the answer again, there is a new stream. */
   #observed: StreamObservation | undefined;
 
   constructor(source: RelayOptions["source"], open: RelayedRequest) {
@@ -224,7 +227,7 @@ class RelayedAnswer implements RelayOptions, StreamStop {
   }
 }
 
-/** Not inline, because closures in a function allocate all its variables at each call. */
+/** A function of its own, because a closure within a function makes each call allocate all its variables. */
 function usageSoFar(request: DecodedRequest, observed: StreamObservation): () => TokenUsage {
   return () => observed.usageSoFar?.() ?? streamUsage(request, observed, false);
 }

@@ -1,4 +1,4 @@
-// Collects and stores a response with the items of its request, because later requests continue from both.
+// Stores a response together with the items of its request, because later requests continue from both.
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { ResponseKeeper } from "../../domain/models/response-keeper.ts";
 import type { ResponseStatus, StoredResponse } from "../../domain/models/stored-response.ts";
@@ -26,8 +26,8 @@ function statusOf({ status }: Readonly<Record<string, unknown>>): ResponseStatus
 }
 
 /**
- * Stores the response before the client gets its end, because the next request may follow immediately at another
- * replica.
+ * Stores the response before the client gets its end. The next request, which may reach another replica, then finds the
+ * response.
  */
 export class ResponseRecorder extends AnswerRecorder {
   readonly #options: ResponseRecorderOptions;
@@ -37,7 +37,7 @@ export class ResponseRecorder extends AnswerRecorder {
     this.#options = options;
   }
 
-  /** A failed response is stored too, if the client received it as a response. */
+  /** Stores a failed response too, if the client received it as a response. */
   override keep({ createdAt, usage, outcome }: AnswerEnd): Promise<void> | undefined {
     const { principal, keeper } = this.#options;
     const response = this.answer(usage);

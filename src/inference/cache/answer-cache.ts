@@ -1,4 +1,4 @@
-// Decides whether a request may use the response cache, by its model's policy, its key and its headers.
+// Decides whether a request may use the response cache. The model's policy, the key and the request's headers decide.
 import { fieldError } from "../../base/errors.ts";
 import type { Model } from "../../domain/models/model.ts";
 import { type CachePolicy, defaultCachePolicy } from "../../domain/models/policies/cache.ts";
@@ -12,11 +12,11 @@ export const cacheHeader = "x-headrace-cache";
 const wishes = ["use", "refresh", "off"] as const;
 type Wish = (typeof wishes)[number];
 
-/** The facts of a request that decide about the cache. */
+/** The facts of a request that decide whether it may use the cache. */
 interface Asked {
   readonly request: DecodedRequest;
   readonly principal: Principal;
-  /** Value of the header `x-headrace-cache`. Null or undefined without it. */
+  /** Value of the header `x-headrace-cache`. Null or undefined if the header is missing. */
   readonly cacheHeader?: string | null;
 }
 
@@ -55,7 +55,7 @@ export class AnswerCache {
   }
 }
 
-/** Reports whether the request may be cached. Continued, background, form and task requests may not. */
+/** Reports whether the request may be cached. Continued requests, background requests, forms and tasks may not. */
 function isRepeatable({ dialect, background, namesKept, goesOn, form }: Asked["request"]): boolean {
   return dialect.task === undefined && !background && !namesKept && goesOn === undefined && form === undefined;
 }

@@ -1,4 +1,4 @@
-// Looks up a request in the response cache, or stores its answer there.
+// The access of one request to the response cache: finds a cached answer, or stores the new answer.
 
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { Bytes } from "../../base/bytes/byte-span.ts";
@@ -14,18 +14,18 @@ import { questionOf } from "./question.ts";
 import { type DigestedRequest, requestDigest } from "./request-digest.ts";
 import type { Asker, Meaning, SimilarRequests } from "./similar-requests.ts";
 
-/** The memory account is charged in steps of this many bytes. */
+/** Bytes of one reservation on the memory account. */
 const countedBytes = 64 * 1024;
-/** Seconds by which the clocks of replicas may differ. An answer from further in the future is not used. */
+/** Seconds by which the clocks of replicas may differ. An answer whose time is further in the future is not used. */
 const maxSkewSeconds = 60;
 /**
- * Matches a finish reason that means a refusal, in any format. Such answers are not cached, because a retry may
+ * Matches a finish reason that means a refusal, in any API format. Such answers are not cached, because a retry may
  * succeed.
  */
 const refused = /"(?:finish_reason|stop_reason|reason)"\s*:\s*"(?:content_filter|refusal)"/;
-/** Matches a finish reason that means a token limit. Such an answer may contain only reasoning. */
+/** Matches a finish reason that means that a token limit was reached. Such an answer may contain only reasoning. */
 const cut = /"(?:finish_reason|stop_reason|reason)"\s*:\s*"(?:length|max_tokens|max_output_tokens)"/;
-/** Types of items and blocks that contain reasoning instead of the answer. */
+/** Types of items and blocks that contain reasoning and no answer. */
 const thoughts: ReadonlySet<unknown> = new Set(["reasoning", "thinking"]);
 /** Matches a finish reason or a final status in a complete answer. */
 const ended = /"(?:finish_reason|stop_reason)"\s*:\s*"|"status"\s*:\s*"(?:completed|incomplete)"/;
@@ -33,7 +33,7 @@ const unended = /"(?:finish_reason|stop_reason)"\s*:\s*null|"status"\s*:\s*"fail
 
 export interface AnswerCacheParts {
   readonly store: AnswerStore;
-  /** Secret key for request digests, so that clients cannot compute them. */
+  /** Secret key for the digests of requests, so that clients cannot compute digests. */
   readonly key: Uint8Array;
   /** Finds cached requests with a similar meaning. */
   readonly similar: Pick<SimilarRequests, "vectorOf" | "nearest" | "add" | "remove" | "mark">;
@@ -50,7 +50,10 @@ export interface CacheLookup {
   readonly width: number;
   /** Names of the guardrails that have already checked the request. */
   readonly checkedBy?: readonly string[] | undefined;
-  /** Returns the maximum tokens of each generation by quotas that can end answers early. Undefined without any. */
+  /**
+   * Returns the maximum tokens of each generation, set by quotas that can end answers early. Undefined without such
+   * quotas.
+   */
   maxTokensOf(model: Model): number | undefined;
 }
 
@@ -85,12 +88,12 @@ export class CachedRequest {
     this.policy = options.policy;
   }
 
-  /** True if a stream's events must be passed to `add`. */
+  /** True if the events of a stream must be passed to `add`. */
   get collects(): boolean {
     return this.#keeps;
   }
 
-  /** Returns a cached answer, or undefined if the model must be asked. Never rejects. */
+  /** Returns a cached answer, or undefined if an engine must answer. Never rejects. */
   find(open: CacheLookup): KeptAnswer | undefined | Promise<KeptAnswer | undefined> {
     const { asked, parts, refreshes } = this.#options;
     const digest = requestDigest(asked, parts.key);
@@ -136,8 +139,8 @@ export class CachedRequest {
   }
 
   /**
-   * Reports whether a cached answer may be used: not if it is longer than a quota allows, because only an engine's
-   * answer can be ended early, if it is older than the current policy allows, or if it is from the future.
+   * Reports whether a cached answer may be used. It must not be older than the current policy allows, and not from the
+   * future. It must not be longer than a quota allows, because only an engine's answer can be ended early.
    */
   #fits({ usage, at }: KeptAnswer, open: CacheLookup): boolean {
     const age = this.#options.parts.clock.nowSeconds() - at;
@@ -162,7 +165,7 @@ export class CachedRequest {
   /** Adds a complete answer, exactly as sent to the client. */
   addWhole(body: string | Bytes): void {
     if (!this.#keeps || body.length > this.#options.parts.maxAnswerBytes) return;
-    // Copies the bytes, because their buffer contains other data too.
+    // The bytes are copied, because their buffer contains other data too.
     this.#whole = typeof body === "string" ? Buffer.from(body) : Buffer.from(body.solid.view);
   }
 
@@ -179,8 +182,8 @@ export class CachedRequest {
   }
 
   /**
-   * Reports whether the answer is worth caching. Empty, refused and incomplete ones are not, because a retry may
-   * give a better one.
+   * Reports whether the answer is worth caching. Empty, refused and incomplete answers are not, because a retry may
+   * give a better answer.
    */
   #isAnswered(bytes: Buffer, usage: TokenUsage): boolean {
     if (!this.#options.asked.request.dialect.generates) return true;
@@ -197,7 +200,7 @@ export class CachedRequest {
       const said = dialect.answered(JSON.parse(answer, (_, value) => (thoughts.has(value?.type) ? null : value)));
       return said.some(({ parts, calls }) => calls.length > 0 || parts.some(({ text }) => text));
     }
-    // Splits at `\n` instead of a regular expression with `.` or `$`, which would also stop at U+2028.
+    // The text is split at `\n` only. A regular expression with `.` or `$` would also stop at U+2028.
     return answer.split("\n").some((line) => {
       const data = line.startsWith("data:") ? line.slice("data:".length).trim() : "";
       const pieces = data.startsWith("{") ? dialect.streamed(JSON.parse(data)) : [];
@@ -205,7 +208,7 @@ export class CachedRequest {
     });
   }
 
-  /** Discards what was collected and not stored. */
+  /** Discards the collected answer if it was not stored. */
   release(memoryAccount: MemoryAccount): void {
     if (this.#bufferedBytes > 0) memoryAccount.release("answers", this.#bufferedBytes);
     this.#bufferedBytes = 0;

@@ -9,7 +9,7 @@ import type { SimilarRequests } from "./similar-requests.ts";
 export interface KeptAnswersOptions {
   store: Pick<AnswerStore, "forget">;
   similar: Pick<SimilarRequests, "forget">;
-  /** Announces cleared answers to other processes, whose caches drop the same answers. */
+  /** Announces cleared answers, so that the caches of other processes drop them. */
   feed: Pick<ChangeFeed, "announce">;
   audit: Pick<AuditLog, "append">;
 }
@@ -30,15 +30,15 @@ export class KeptAnswers {
     await audit.append([
       auditEvent("cache.cleared", principal, origin, { accountId: accountId ?? null, targetId: model ?? null, detail }),
     ]);
-    // The entries for similar requests do not record their model, so all of them are removed.
+    // The index of similar requests does not record models, so all its entries of the account are removed.
     similar.forget(model === undefined ? accountId : undefined);
     await store.forget(which);
     feed.announce("answers", model === undefined && accountId !== undefined ? [accountId] : undefined);
   }
 
   /**
-   * Removes the cached answers of accounts that were deleted or that a person has left. Never rejects:
-   * unreachable stores are cleared later.
+   * Removes the cached answers of accounts that were deleted or that a person has left. Never rejects. If a store
+   * cannot be reached now, it is cleared later.
    */
   async forgetAccounts(ids: readonly string[]): Promise<void> {
     if (ids.length === 0) return;

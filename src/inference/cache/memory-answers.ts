@@ -1,4 +1,4 @@
-// A response cache in the memory of this process. All accounts share one size limit.
+// A response cache in the memory of this process. Its size limit applies to all accounts together.
 import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import type { Clock } from "../../base/clock.ts";
 import type {
@@ -20,21 +20,21 @@ class AccountAnswers {
   bytes = 0;
 }
 
-/** Estimated bytes of an entry besides its answer. */
+/** Estimated bytes of an entry, not counting the answer itself. */
 const entryBytes = 512;
-/** The number of entries that each write checks for expiry. */
+/** Number of entries that are checked for expiry at each write. */
 const stepsPerWrite = 16;
 
 /**
- * If the cache is full, the account that uses the most memory loses its least recently used answer. So an
- * account cannot displace others that store less.
+ * Stores answers in memory. If the cache is full, the account that uses the most memory loses its least recently used
+ * answer. So an account cannot displace the answers of accounts that store less.
  */
 export class MemoryAnswers implements AnswerStore {
   readonly #clock: Pick<Clock, "nowSeconds">;
   readonly #maxBytes: number;
   readonly #accounts = new Map<string, AccountAnswers>();
   #bytes = 0;
-  /** Incremented by each `forget`. An answer to a request from before is not stored afterwards. */
+  /** Incremented by each `forget`. The answer to a request that began before `forget` is then not stored. */
   #mark = 0;
   #inspected: Iterator<[string, AccountAnswers]> | undefined;
   #inspectedAccount: { of: AccountAnswers; accountId: string; entries: Iterator<[string, Entry]> } | undefined;

@@ -1,9 +1,9 @@
-// Splits a conversation into its last message, which is compared by meaning, and the rest, which must be equal.
+// Splits a conversation into its last message, which is compared by meaning, and everything else, which must be equal.
 import type { DecodedRequest } from "../../requests/decoded-request.ts";
 
 export interface Question {
   readonly text: string;
-  /** The name and JSON of the member that contained the message, without that message. */
+  /** The member that contained the message: its name, and its JSON without that message. */
   readonly around: { readonly name: string; readonly text: string };
 }
 
@@ -12,10 +12,10 @@ export interface Question {
  * meanings.
  */
 const maxQuestionLength = 8_000;
-/** Maximum bytes of a body to parse, because parsing uses much memory and blocks other requests. */
+/** Maximum bytes of a body that is parsed. Parsing a longer body would use much memory and block other requests. */
 const maxBodyLength = 256 * 1024;
 
-/** Splits the request. Returns undefined unless the last message is a user's and contains only text. */
+/** Splits the request. Returns undefined unless the last message is from a user and contains only text. */
 export function questionOf(request: DecodedRequest): Question | undefined {
   const { dialect, bodyBytes } = request;
   if (!dialect.format || bodyBytes > maxBodyLength) return undefined;

@@ -1,4 +1,4 @@
-// Presents a cached answer as an engine's response, so that the relay can send it like any other.
+// Presents a cached answer as the response of an engine, so that it is sent to the client like any other answer.
 import { type BodySource, bodyOf } from "../../base/bytes/body-source.ts";
 import type { Engine, EngineResponse } from "../../domain/models/engine.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
@@ -9,7 +9,7 @@ import type { Dispatched } from "../routing/attempt.ts";
 const events = { get: (name: string) => (name === "content-type" ? "text/event-stream" : null) };
 const json = { get: (name: string) => (name === "content-type" ? "application/json" : null) };
 
-/** The engine that cached answers are attributed to. It never gets requests. */
+/** The engine to which cached answers are attributed. No request is sent to it. */
 const cache: Engine = {
   name: "cache",
   send: () => Promise.reject(new Error("What is kept is not asked for anything.")),

@@ -3,15 +3,20 @@ import { endOfString } from "../../base/text/json-text.ts";
 import type { Model } from "../../domain/models/model.ts";
 import type { DecodedRequest } from "../../requests/decoded-request.ts";
 
-/** Increase this when the digest's content changes, so that earlier cached answers are not found. */
+/**
+ * Version of the digest. Increase it when the digested content changes, so that answers cached earlier are not found.
+ */
 const version = "1";
 
-/** Request members that never affect the answer, such as those for accounting or storage. */
+/** Request members that never affect the answer. They concern, for example, accounting or storage. */
 const withoutEffect: ReadonlySet<string> = new Set([
   ...["model", "stream", "store"],
   ...["user", "metadata", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"],
 ]);
-/** For Responses requests only these members are ignored, because a response repeats all others. */
+/**
+ * Request members that are ignored in Responses requests. There are fewer, because a response repeats the members of
+ * its request.
+ */
 const withoutEffectUnrepeated: ReadonlySet<string> = new Set(["model", "stream", "store"]);
 
 export interface DigestedRequest {
@@ -22,9 +27,9 @@ export interface DigestedRequest {
 }
 
 /**
- * Returns a hex HMAC-SHA-256 of the request under `key`. The order of top-level members does not matter. Within values
- * the order matters, because models see tools and schemas as sent. White space matters only in very long values.
- * `replaced` is a member to replace for this digest.
+ * Returns the HMAC-SHA-256 of the request under `key`, in hexadecimal. The order of top-level members does not matter.
+ * Within values the order matters, because models see tools and schemas as they were sent. White space matters only in
+ * very long values. `replaced` is a member whose value is replaced for this digest.
  */
 export function requestDigest(
   { request, model, accountId, environment }: DigestedRequest,
@@ -48,14 +53,17 @@ export function requestDigest(
 }
 
 const blanks = /[\t\n\r ]+/g;
-/** Number of characters above which white space in values matters, because removing it would block other requests. */
+/**
+ * Characters of a value above which its white space matters, because removing the white space would block other
+ * requests.
+ */
 const longValue = 256 * 1024;
 
 function valueIn(text: string, start: number, end: number): string {
   return end - start > longValue ? text.slice(start, end) : withoutBlanks(text, start, end);
 }
 
-/** Returns the JSON value in this range, without white space between its parts. */
+/** Returns the JSON text in this range, without white space between its tokens. */
 function withoutBlanks(text: string, start: number, end: number): string {
   let compact = "";
   for (let at = start; at < end; ) {

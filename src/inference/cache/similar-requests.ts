@@ -1,4 +1,5 @@
-// Finds requests that differ only in the last message and have a similar meaning, by vectors of an embedding model.
+// Finds requests that differ only in the last message, if these messages have a similar meaning. Meanings are compared
+// by vectors from an embedding model.
 import { bufferedBytes, type MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -6,15 +7,17 @@ import type { AnswerKey } from "../../domain/models/policies/answer-store.ts";
 import type { Priority } from "../../domain/models/policies/priority.ts";
 import type { OwnCalls } from "../own-calls.ts";
 
-/** Milliseconds to wait for a vector. Most models need about that time only to read the message. */
+/** Milliseconds to wait for a vector. Most models need about as long merely to read the message. */
 const deadlineMs = 1_000;
-/** Milliseconds for which an embedding model is not used after a timeout, so that not every request waits. */
+/** Milliseconds for which an embedding model is not used after a timeout. Otherwise every request would wait for it. */
 const restMs = 10_000;
-/** Maximum entries of a partition. All are compared one by one, which takes some hundredths of a millisecond. */
+/**
+ * Maximum entries of a partition. All entries are compared one by one, which takes some hundredths of a millisecond.
+ */
 const maxOfPartition = 256;
 /** Maximum dimensions of a vector. A longer list of numbers is not an embedding. */
 const maxVectorLength = 8_192;
-/** Estimated bytes of an entry besides its vector. */
+/** Estimated bytes of an entry, not counting its vector. */
 const entryBytes = 256;
 
 export interface Asker {
@@ -26,7 +29,7 @@ export interface Asker {
   readonly checkedBy?: readonly string[] | undefined;
 }
 
-/** The meaning of a request's last message. Requests in one partition are equal except for that message. */
+/** The meaning of a request's last message. Requests in the same partition are equal except for that message. */
 export interface Meaning {
   readonly partition: string;
   /** The vector, scaled to length 1, so that a dot product is a cosine. */
@@ -51,11 +54,14 @@ export interface SimilarRequestsOptions {
   readonly maxBytes: number;
 }
 
-/** An index of vectors in this process's memory, without texts. Drops the least recently used partition when full. */
+/**
+ * An index of vectors in the memory of this process. It contains no texts. If it is full, the least recently used
+ * partition is dropped.
+ */
 export class SimilarRequests {
   readonly #options: SimilarRequestsOptions;
   readonly #partitions = new Map<string, Partition>();
-  /** The monotonic milliseconds until which each model is not used after a timeout. */
+  /** For each model, the time in monotonic milliseconds until which it is not used, because it was too slow. */
   readonly #resting = new Map<string, number>();
   #bytes = 0;
   #mark = 0;
@@ -68,12 +74,12 @@ export class SimilarRequests {
     return this.#bytes;
   }
 
-  /** Incremented by each `forget`. A request from before is not stored afterwards. */
+  /** Incremented by each `forget`. A request that began before `forget` is then not added. */
   get mark(): number {
     return this.#mark;
   }
 
-  /** Returns the vector of a text, or undefined if the model fails or takes too long. Never rejects. */
+  /** Returns the vector of a text. Returns undefined if the embedding model fails or takes too long. Never rejects. */
   async vectorOf(text: string, model: string, asker: Asker): Promise<Float32Array | undefined> {
     if (this.#isResting(model)) return undefined;
     const cancellation = new Cancellation();
@@ -99,7 +105,8 @@ export class SimilarRequests {
       this.#resting.delete(model);
       return readVector(answer);
     } catch {
-      // The embedding request has recorded its own error. The cache is not used then.
+      // The embedding request has recorded its own error. Without a vector, the client's request does not use the cache
+      // of similar requests.
       return undefined;
     } finally {
       clearTimeout(timer);
@@ -107,7 +114,7 @@ export class SimilarRequests {
     }
   }
 
-  /** Returns the digest of the most similar request, if the cosine is at least `threshold`. */
+  /** Returns the digest of the most similar request, if the cosine of the two vectors is at least `threshold`. */
   nearest(partition: string, vector: Float32Array, threshold: number): string | undefined {
     const found = this.#partitions.get(partition);
     if (!found) return undefined;
@@ -160,7 +167,10 @@ export class SimilarRequests {
     this.forget();
   }
 
-  /** Reports whether the model is not used now. After the pause, one request tries it, while others do without. */
+  /**
+   * Reports whether the model is paused. After the pause, one request tries the model; until it succeeds, others go on
+   * without it.
+   */
   #isResting(model: string): boolean {
     const untilMs = this.#resting.get(model);
     if (untilMs === undefined) return false;
@@ -204,7 +214,7 @@ function readVector(answer: string): Float32Array | undefined {
   const { data } = JSON.parse(answer) as { data?: readonly { embedding?: unknown }[] };
   const numbers = data?.[0]?.embedding;
   if (!Array.isArray(numbers) || numbers.length === 0 || numbers.length > maxVectorLength) return undefined;
-  // JSON has null for numbers such as NaN. They would count as 0 and distort the vector.
+  // JSON contains null in place of NaN and similar numbers. They would count as 0 and distort the vector.
   if (!numbers.every((one) => typeof one === "number")) return undefined;
   const vector = Float32Array.from(numbers);
   const length = Math.sqrt(product(vector, vector));

@@ -1,4 +1,5 @@
-// Continues a streamed answer at another deployment after a model server broke off, where the delivered text ends.
+// Continues a streamed answer at another deployment after a model server broke off. The new part begins where the
+// delivered text ends.
 
 import { type MaybePromise, whenSettled } from "../../base/deferred.ts";
 import { BlamelessError, GatewayError } from "../../base/errors.ts";
@@ -17,7 +18,7 @@ import { type DispatchDeps, dispatch } from "../routing/dispatch.ts";
 import { continuedBody, goesOnFrom, isContinuable, isWithinStop } from "./continued-body.ts";
 import { SaidText } from "./said-text.ts";
 
-/** Maximum continuations of one answer. More are not worth reading the prompt again. */
+/** Maximum continuations of one answer. Each continuation must read the whole prompt again. */
 const maxContinuations = 3;
 /** Milliseconds to wait for a token count. */
 const maxCountMs = 1_000;
@@ -26,19 +27,19 @@ const maxCountMs = 1_000;
 export interface ContinuedRequest extends Sender {
   readonly request: DecodedRequest;
   readonly deps: DispatchDeps;
-  /** Called before another deployment is looked for. `usage` is that of the part before the break. */
+  /** Called before the search for another deployment. `usage` is the usage of the part before the break. */
   cutOff(dispatched: Dispatched, error: unknown, usage: TokenUsage): void;
   /** Called when another deployment continues the answer. */
   wentOn(dispatched: Dispatched): void;
-  /** Called if another deployment would continue, but the client has left meanwhile. */
+  /** Called if another deployment was found, but the client has left meanwhile. */
   cameLate(dispatched: Dispatched): void;
 }
 
 type Body = Readonly<Record<string, unknown>>;
 
 /**
- * The decision after a break. `at_limit`: the answer has all tokens that the client allowed. `spent`: the quota
- * does not suffice for reading the prompt again.
+ * The decision after a model server broke off. `at_limit`: the answer already has all tokens that the client allowed.
+ * `spent`: the quota does not suffice for reading the prompt again.
  */
 export type Verdict = "goes_on" | "cannot" | "at_limit" | "spent";
 
@@ -47,25 +48,25 @@ export class Continuation implements Continuing {
   readonly outcomes: ContinuationOutcome[] = [];
   /** Bytes (UTF-8) of the answer so far. */
   writtenBytes = 0;
-  /** Tokens of the answer so far. `rereadTokens` counts prompts that are read again. */
+  /** Tokens of the answer so far. `rereadTokens` counts the tokens of prompts that are read again. */
   writtenTokens = 0;
   rereadTokens = 0;
-  /** True if a server broke off just after the last token that the client allowed. */
+  /** True if a server broke off directly after the last token that the client allowed. */
   isAtLimit = false;
-  /** Usage of the last server's part. Undefined if one server generated the whole answer. */
+  /** Usage of the part that the last server generated. Undefined if one server generated the whole answer. */
   lastUsage: TokenUsage | undefined;
   readonly #open: ContinuedRequest;
   #times = 0;
   /** The index of the answer's part that is requested next. */
   #part = 0;
-  /** True if all servers so far continued the last assistant message, and did not begin a new one. */
+  /** True if all servers so far continued the last assistant message. False if one began a new message. */
   #prefills = true;
   #isUnderWay = false;
-  /** The text delivered so far. Empty if the answer begins again. */
+  /** The text that was delivered so far. Empty if the answer begins again from the start. */
   #text = "";
-  /** The request as a chat or completion. Undefined if the answer begins again. */
+  /** The request as a chat or completion. Undefined if the answer begins again from the start. */
   #body: Body | undefined;
-  /** The deployment that broke off. It is tried again if there is no other. */
+  /** The deployment that broke off. It is tried again if there is no other deployment. */
   #again: Deployment | undefined;
   #cut: Dispatched | undefined;
 
@@ -74,7 +75,7 @@ export class Continuation implements Continuing {
     this.said = new SaidText(open.memoryAccount);
   }
 
-  /** True while a deployment that continues is being looked for. */
+  /** True while a deployment that continues the answer is being searched. */
   get isUnderWay(): boolean {
     return this.#isUnderWay;
   }
@@ -90,7 +91,7 @@ export class Continuation implements Continuing {
   }
 
   /**
-   * Decides whether to continue. If it returns "goes_on", call `dispatch`. `isBegun` is true if the client or
+   * Decides whether to continue. After "goes_on", the caller must call `dispatch`. `isBegun` is true if the client or
    * the guardrails have received part of the answer.
    */
   begins(cut: Dispatched, error: unknown, observed: AnswerStream, isBegun: boolean): Verdict {
@@ -125,7 +126,7 @@ export class Continuation implements Continuing {
       this.#body = undefined;
       this.said.restart();
     }
-    // The deployment worked until now, so it may be tried again, even if it is suspended.
+    // The deployment has worked until now, so it may be tried again, even if the router suspends it.
     this.#again = cut.deployment;
     this.#cut = cut;
     this.#times++;
@@ -150,7 +151,7 @@ export class Continuation implements Continuing {
   #judged({ translation }: Dispatched, observed: AnswerStream): Verdict {
     const { request, recording, seal } = this.#open;
     const text = this.said.whole;
-    // Only a chat or completion can be continued, whether the client sent it or it was translated into one.
+    // Only a chat or completion can be continued. Either the client sent it, or its request was translated into one.
     const isAskedAlike =
       (translation === undefined) === (formatFor(request, inChat, request.model) === request.dialect);
     if (text === undefined || !isAskedAlike) return "cannot";
@@ -164,7 +165,9 @@ export class Continuation implements Continuing {
     return "goes_on";
   }
 
-  /** Looks for a deployment that continues, among those that the model has now. Rejects if there is none. */
+  /**
+   * Searches for a deployment that continues the answer, among those that the model has now. Rejects if there is none.
+   */
   dispatch(): MaybePromise<Dispatched> {
     const { request, deps } = this.#open;
     const { model: before } = this.#cut as Dispatched;
@@ -175,7 +178,10 @@ export class Continuation implements Continuing {
     return next;
   }
 
-  /** Called with the deployment that continues. It is not used if the client has left, or got its end, meanwhile. */
+  /**
+   * Called with the deployment that continues the answer. If the client has left or got its end meanwhile, the
+   * deployment is not used.
+   */
   found(dispatched: Dispatched): void {
     this.#isUnderWay = false;
     if (this.#open.cancellation.cancelled) {
@@ -192,7 +198,10 @@ export class Continuation implements Continuing {
     this.outcomes.push("failed");
   }
 
-  /** Returns the deployments that can continue. Suspended ones are left out, because they may not work. */
+  /**
+   * Returns the deployments that can continue the answer. Suspended deployments are left out, because they may not
+   * work.
+   */
   candidates(ranked: readonly Deployment[]): readonly Deployment[] {
     const { router } = this.#open.deps;
     const body = this.#body;
@@ -226,14 +235,14 @@ export class Continuation implements Continuing {
     };
     const sent = rest();
     const counted = this.#counted(engine, sent, whole);
-    // Waits for the count, because an estimate may leave too high a limit if one event had several tokens.
+    // The request waits for the count. An estimate may leave too high a limit if one event had several tokens.
     if (!counted || request.tokenLimit === undefined) return engine.send(sent, cancellation);
     return counted.then(() => engine.send(rest(), cancellation));
   }
 
   /**
-   * Counts the tokens of each part of the answer at the server that continues, as the difference of two prompts.
-   * Resolves when they are counted or after `maxCountMs`. Undefined if the server cannot count.
+   * Counts the tokens of the answer's parts at the server that continues, as the difference between two prompts.
+   * Resolves when they are counted, or after `maxCountMs`. Returns undefined if the server cannot count.
    */
   #counted(engine: Engine, sent: EngineRequest, whole: EngineRequest): Promise<void> | undefined {
     const { operation } = sent;
@@ -261,7 +270,7 @@ export class Continuation implements Continuing {
   }
 }
 
-/** An engine that continues an answer is asked with chat completions, whatever other formats it has. */
+/** The formats for continuing an answer: only chat completions, whatever other formats the engine supports. */
 const inChat = { formats: chatAlone };
 
 function parsed(body: Asking["body"]): Body {

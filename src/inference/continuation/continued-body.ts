@@ -1,4 +1,4 @@
-// Builds the request that continues an answer: the original one, with the delivered text added.
+// Builds the request that continues an answer: the original request with the delivered text added.
 import type { ChatContinuation } from "../../domain/models/engine.ts";
 
 type Body = Readonly<Record<string, unknown>>;
@@ -12,7 +12,7 @@ const lasting: ReadonlySet<string> = new Set([
   ...["cache_salt", "cache_prompt", "prompt_cache_key", "prompt_cache_retention"],
 ]);
 
-/** Reports whether the value means the same as no such member. */
+/** Reports whether this value has the same meaning as a missing member. */
 function isUndeclared(name: string, value: unknown): boolean {
   if (value === undefined || value === null || value === false || value === 0 || value === "") return true;
   if (Array.isArray(value)) return value.length === 0;
@@ -22,13 +22,14 @@ function isUndeclared(name: string, value: unknown): boolean {
 }
 
 /**
- * Reports whether the request's answer can be continued exactly. Unknown members, such as grammars, may not work
- * for a rest.
+ * Reports whether the answer to the request can be continued exactly. Unknown members, such as grammars, may not work
+ * for the rest of an answer.
  */
 export function isContinuable(body: Body): boolean {
   for (const [name, value] of Object.entries(body)) if (!lasting.has(name) && !isUndeclared(name, value)) return false;
   const { messages, prompt } = body;
-  // Without a limit in the request, it is unknown how many tokens of the server's default are left.
+  // A completion without a token limit cannot be continued, because it is unknown how many tokens of the server's
+  // default are left.
   return Array.isArray(messages) || (typeof prompt === "string" && limitOf(body) !== undefined);
 }
 
@@ -38,8 +39,8 @@ function limitOf({ max_completion_tokens: newer, max_tokens: older }: Body): num
 }
 
 /**
- * Reports whether the text ends with the beginning of a stop sequence, which would not be recognized across the
- * break.
+ * Reports whether the text ends with the beginning of a stop sequence. The rest of the sequence would come from another
+ * server and not be recognized.
  */
 export function isWithinStop({ stop }: Body, text: string): boolean {
   const sequences: readonly unknown[] = Array.isArray(stop) ? stop : [stop];
@@ -53,23 +54,23 @@ function endsAsBegins(text: string, sequence: string): boolean {
   return false;
 }
 
-/** Matches marks of reasoning. Chat templates rewrite or remove them in messages. */
+/** Matches marks that begin or end reasoning. In messages, chat templates rewrite or remove such marks. */
 const thoughtMark = /<\/?think|\[\/?THINK\]|<\|channel\|>/;
 
 /**
- * Reports whether a server continues exactly after this text. `how` is the server's way to continue. `prefilled`
- * is true if the earlier servers also continued the last assistant message.
+ * Reports whether a server can continue exactly after this text. `how` is the way in which the server continues.
+ * `prefilled` is true if the earlier servers also continued the last assistant message.
  */
 export function goesOnFrom(body: Body, text: string, how: ChatContinuation, prefilled: boolean): boolean {
   const { messages } = body;
   if (!Array.isArray(messages)) return true;
   const began = beganByClient(body);
   if (how === "last_message") return began === "no" || (began === "text" && prefilled);
-  // Templates may trim white space around the message, and the model would generate it again.
+  // Chat templates may trim white space around the message. The model would then generate it again.
   return began === "no" && text.trim() === text && !thoughtMark.test(text);
 }
 
-/** Returns the request for the rest. `written` tokens are subtracted from the limit. */
+/** Returns the request for the rest of the answer. The token limit is reduced by `written`. */
 export function continuedBody(body: Body, text: string, how: ChatContinuation, written: number): string {
   const limits: Record<string, number> = {};
   for (const name of ["max_completion_tokens", "max_tokens"]) {
@@ -89,7 +90,9 @@ export function continuedBody(body: Body, text: string, how: ChatContinuation, w
   });
 }
 
-/** Returns whether the client's last message is an assistant message: "text" if it has only text. */
+/**
+ * Reports whether the client's last message is from the assistant: "text" if it has only text, "other" if it has more.
+ */
 function beganByClient({ messages }: Body): "no" | "text" | "other" {
   const last = (Array.isArray(messages) ? messages.at(-1) : undefined) as Body | undefined;
   if (last?.["role"] !== "assistant") return "no";

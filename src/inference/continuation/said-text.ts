@@ -3,7 +3,7 @@ import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { SaidListener } from "../../requests/dialects/answer.ts";
 
-/** Maximum bytes of the text. Longer answers cannot be continued. */
+/** Maximum bytes of the text. A longer answer cannot be continued. */
 const maxBytes = 1024 * 1024;
 /**
  * Pieces are joined into blocks of this size, because a string of many small pieces uses far more memory than
@@ -16,10 +16,10 @@ export class SaidText implements SaidListener {
   readonly #memoryAccount: MemoryAccount;
   #blocks: Buffer[] = [];
   #recent = "";
-  /** Bytes of the blocks, which are charged to the memory account. */
+  /** Bytes of the blocks, which count on the memory account. */
   #bytes = 0;
   #isText = true;
-  /** True if the current server got the text so far in its prompt. */
+  /** True if the current server got the text delivered so far as part of its prompt. */
   isGiven = false;
 
   constructor(memoryAccount: MemoryAccount) {
@@ -43,11 +43,11 @@ export class SaidText implements SaidListener {
     this.release();
   }
 
-  /** The whole text. Undefined if it is too long, or if the answer contained anything but text. */
+  /** The whole text. Undefined if the text is too long, or if the answer contains anything else than text. */
   get whole(): string | undefined {
     if (!this.#isText) return undefined;
     const text = Buffer.concat(this.#blocks).toString() + this.#recent;
-    // A text that ends within a surrogate pair cannot be sent.
+    // A text that ends within a surrogate pair cannot be sent to another server.
     return text.isWellFormed() ? text : undefined;
   }
 
@@ -67,7 +67,7 @@ export class SaidText implements SaidListener {
   }
 
   #gather(): void {
-    // Waits for the other half of a surrogate pair, in the next piece.
+    // If the text ends within a surrogate pair, the other half is in the next piece.
     if (!this.#recent.isWellFormed()) {
       if (this.#recent.length >= 2 * blockCharacters) this.other();
       return;

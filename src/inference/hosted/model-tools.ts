@@ -1,4 +1,4 @@
-// The interface to MCP servers for tool calls that the gateway runs for a model.
+// The interface to MCP servers, for tools that the gateway calls on behalf of a model.
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { Principal } from "../../domain/principal.ts";
@@ -8,7 +8,7 @@ import type { RequestLimits } from "../../requests/decode/decode-request.ts";
 import type { AskedServer, HostedTool } from "../../requests/dialects/response/hosted/asked-servers.ts";
 import type { CallResult } from "../../requests/dialects/response/hosted/hosted-items.ts";
 
-/** The party that calls the tools of an MCP server: the principal, its memory account, and its cancellation. */
+/** The party that calls tools of an MCP server: the principal, its memory account, and its cancellation. */
 export interface ToolAsker {
   readonly principal: Principal;
   readonly memoryAccount: MemoryAccount;
@@ -22,26 +22,26 @@ export interface ModelTools {
   serverOf(principal: Principal, asked: Pick<AskedServer, "label" | "url">): string | undefined;
   /** Lists the tools that the principal may call. Rejects with a GatewayError. */
   list(server: string, asker: ToolAsker): Promise<readonly HostedTool[]>;
-  /** Reports whether the tool list from an earlier response of the conversation is still valid. */
+  /** Reports whether a tool list that an earlier response of the conversation contains is still valid. */
   holds(listed: readonly HostedTool[]): boolean;
-  /** Rejects if the rate limit of this tool is used up. Check this before an approval is used. */
+  /** Rejects if the rate limit of this tool is used up. Must be called before an approval is used up. */
   permit(server: string, tool: string, asker: Pick<ToolAsker, "principal" | "trace">): Promise<void>;
-  /** Calls a listed tool. A failed call resolves to an error result; only a client that has left makes it reject. */
+  /** Calls a listed tool. If the call fails, resolves to an error result. Rejects only if the client has left. */
   call(server: string, tool: string, args: Readonly<Record<string, unknown>>, asker: ToolAsker): Promise<CallResult>;
 }
 
 /** Records which approvals of tool calls have been used; each can be used once. */
 export interface ApprovedCalls {
   /**
-   * Uses an approval for this call. Resolves to the earlier call that used the approval; undefined if it was unused and
-   * the call may be made.
+   * Uses up an approval for this call. Resolves to the earlier call if the approval was already used; otherwise to
+   * undefined, and the call may be made.
    */
   take(principal: Principal, approvalId: string, call: MadeCall): Promise<TakenCall | undefined>;
 }
 
 export interface TakenCall {
   readonly responseId: string;
-  /** The output item of the call, if it is stored for the principal. */
+  /** The output item of the earlier call, if it is stored for the principal. */
   readonly item: Readonly<Record<string, unknown>> | undefined;
 }
 

@@ -1,4 +1,4 @@
-// Runs a response with tools of MCP servers that the gateway knows: the model's turns, and the tool calls between them.
+// Runs a response that uses tools of MCP servers. The gateway makes the model calls, and the tool calls between them.
 
 import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import type { Bytes } from "../../base/bytes/byte-span.ts";
@@ -50,7 +50,7 @@ import { AgentStepCall } from "./turn-call.ts";
 import { TurnStream } from "./turn-stream.ts";
 
 /**
- * Maximum model calls of one response. In the last one the model must answer, because a model that only calls tools
+ * Maximum model calls of one response. In the last call the model must answer, because a model that only calls tools
  * would never end.
  */
 const maxTurns = 50;
@@ -66,7 +66,7 @@ export function runResponse<Result>(call: InferenceCall<Result>, deps: Inference
   if (!hosted || !call.request.namesServers) return run(call, deps);
   const asked = askedServers(call.request.body);
   const names = asked.map((server) => hosted.tools.serverOf(call.principal, server));
-  // The gateway knows none of these servers, but the model server may reach them.
+  // The gateway knows none of these servers. The model server may reach them itself.
   if (asked.every(({ url }, index) => url !== undefined && names[index] === undefined)) return run(call, deps);
   const servers = asked.map((server, index) => [server, known(server, names[index])] as const);
   requireScope(call.principal, "tools:use");
@@ -89,7 +89,10 @@ class HostedRun<Result> implements Stoppable {
   setIndex = noIndex;
   readonly #call: InferenceCall<Result>;
   readonly #deps: InferenceDeps;
-  /** The model calls of a response are not stored: the whole response is stored once, at its end. */
+  /**
+   * The dependencies of the model calls. They do not store anything, because the whole response is stored once, at its
+   * end.
+   */
   readonly #turnDeps: InferenceDeps;
   readonly #hosted: HostedTools;
   readonly #servers: readonly (readonly [AskedServer, string])[];
@@ -103,13 +106,13 @@ class HostedRun<Result> implements Stoppable {
   #offered: OfferedTools | undefined;
   #turns = 0;
   #calls = 0;
-  /** True if the guardrails have let the first model call pass. */
+  /** True if the guardrails have passed the first model call. */
   #isChecked = false;
   /** The tool choice of the current model call. */
   #choice: unknown;
   /** Number of bytes of tool results. */
   #bufferedBytes = 0;
-  /** Releases the buffered bytes of the current request body. */
+  /** Releases the memory of the current request body. */
   #releaseBody = () => {};
   /** Token usage of all model calls so far. */
   #used: UsageEnd | undefined;
@@ -137,7 +140,7 @@ class HostedRun<Result> implements Stoppable {
     this.#calling.cancel(this.#call.clientGone.reason);
   }
 
-  /** Stops the response. A running tool call is not awaited; the next model call fails. */
+  /** Stops the response. It does not wait for a running tool call. The next model call fails. */
   stop(error: GatewayError): void {
     this.#calling.cancel(error);
   }
@@ -146,7 +149,10 @@ class HostedRun<Result> implements Stoppable {
     return this.#call.principal;
   }
 
-  /** On failure, no listener may keep a reference to this response: one connection may have thousands of responses. */
+  /**
+   * Runs the response. If it fails, all listeners are removed, because a connection may have thousands of responses and
+   * must not keep them in memory.
+   */
   async start(): Promise<Result> {
     this.#call.clientGone.onCancel(this);
     this.#deps.stopping.add(this);
@@ -185,7 +191,7 @@ class HostedRun<Result> implements Stoppable {
         return this.#call.answer((client) => void this.#stream(client, first, response, recorder));
       return await this.#whole(first, response, recorder);
     } catch (error) {
-      // If no tool was called yet, the client may repeat the request. Otherwise a repeat would call tools twice.
+      // If no tool was called yet, the client may repeat the request. After that, a repetition would call tools twice.
       if (this.#calls === 0 || this.#call.clientGone.cancelled) {
         this.#release(recorder);
         throw error;
@@ -219,14 +225,15 @@ class HostedRun<Result> implements Stoppable {
     lists: ReadonlyMap<string, readonly HostedTool[]>,
   ): Promise<readonly [AskedServer, { tools: readonly HostedTool[]; isNew: boolean }]> {
     const known = lists.get(asked.label);
-    // A tool list that the conversation already contains is reused. The right to call a tool is checked at each call.
+    // A tool list that the conversation already contains is used again. Each tool call checks the right to call the
+    // tool.
     if (known && hasAllowed(asked, known) && this.#hosted.tools.holds(known))
       return [asked, { tools: known, isNew: false }];
     const listed = await this.#hosted.tools.list(name, this.#asker);
     return [asked, { tools: listed.filter((tool) => isAllowed(asked, tool)), isNew: true }];
   }
 
-  /** Runs a tool call that the client has approved. */
+  /** Runs a tool call on which the client has decided. */
   async #decide(one: Decided, offered: OfferedTools, response: HostedResponse) {
     const { requestId, label, name, arguments: args } = one;
     const item = callItem(label, name, { arguments: args, approvedBy: requestId });
@@ -241,12 +248,12 @@ class HostedRun<Result> implements Stoppable {
   }
 
   /**
-   * Uses up the approval of a tool call. Returns a result for the client if another response has already used the
-   * approval.
+   * Uses up the approval of a tool call. If another response has already used the approval, returns a result that says
+   * so.
    */
   async #taken({ requestId: approvalId, label, name }: Decided, callId: string): Promise<CallResult | undefined> {
     const { requestId, request } = this.#call;
-    // Check the rights first: once the approval is used, the call could not be tried again.
+    // The rights are checked first, because the call cannot be tried again once the approval is used.
     const principal = await this.#still();
     await this.#hosted.tools.permit(this.#serverOf(label), name, { ...this.#asker, principal });
     this.#calling.throwIfCancelled();
@@ -275,7 +282,8 @@ class HostedRun<Result> implements Stoppable {
   }
 
   /**
-   * Returns the principal with its current rights, so that rights that were revoked during the response do not apply.
+   * Returns the principal with its current rights. Otherwise rights that were revoked during the response would still
+   * apply.
    */
   async #still(): Promise<Principal> {
     const principal = await this.#hosted.still(this.#call.principal);
@@ -284,7 +292,7 @@ class HostedRun<Result> implements Stoppable {
     return principal;
   }
 
-  /** Counts the bytes of a tool result until the response has ended. */
+  /** Counts the bytes of a tool result on the memory account until the response has ended. */
   #hold({ output }: CallResult): void {
     const bytes = Buffer.byteLength(output);
     const refusal = this.#call.memoryAccount.take("requests", bytes);
@@ -292,7 +300,9 @@ class HostedRun<Result> implements Stoppable {
     this.#bufferedBytes += bytes;
   }
 
-  /** Calls the model. The client's stream begins with the first call. Rejects if the key was revoked or has expired. */
+  /**
+   * Makes a model call. The client's stream begins with the first call. Rejects if the key was revoked or has expired.
+   */
   async #turn(response: HostedResponse): Promise<InferenceAnswer> {
     const { memoryAccount, requestId, request: asked } = this.#call;
     const principal = await this.#still();
@@ -307,7 +317,8 @@ class HostedRun<Result> implements Stoppable {
     response.beginTurn();
     const request = decodeRequest("response", ByteSpan.of(body), this.#hosted.requestLimits());
     const { goesOn = nothingBefore } = asked;
-    // Only the first model call gets the client's items, so that guardrails can mask them before they are stored.
+    // Only the first model call gets the client's items separately, so that guardrails can mask them before they are
+    // stored.
     request.goesOn = { ...goesOn, input: isFirst ? ownInput(asked) : [] };
     const turnId = isFirst ? requestId : `req_${Bun.randomUUIDv7()}`;
     if (!isFirst) this.#call.trace?.asked(request, turnId);
@@ -334,8 +345,8 @@ class HostedRun<Result> implements Stoppable {
   }
 
   /**
-   * Returns the output tokens that remain of `max_output_tokens`, which covers all model calls; undefined without a
-   * limit.
+   * Returns how many output tokens are left of `max_output_tokens`, which limits all model calls together. Returns
+   * undefined without a limit.
    */
   #remainingTokens({ outputTokens }: HostedResponse): number | undefined {
     const { max_output_tokens: most } = this.#body;
@@ -361,8 +372,8 @@ class HostedRun<Result> implements Stoppable {
   }
 
   /**
-   * Returns the tool choice of the next model call. A forced choice applies only to the first one; otherwise the model
-   * could never answer.
+   * Returns the tool choice for the next model call. A forced choice applies only to the first call; otherwise the
+   * model could never answer.
    */
   #choiceOf(offered: OfferedTools): unknown {
     const { tool_choice: choice, max_tool_calls: most } = this.#body;
@@ -377,13 +388,14 @@ class HostedRun<Result> implements Stoppable {
   }
 
   /**
-   * Runs the tool calls that the model requests. Resolves to whether the model is called again. `send` gets the events.
+   * Runs the tool calls that the model requested. Resolves to true if the model must be called again. `send` gets the
+   * events.
    */
   async #goesOn(response: HostedResponse, send: (events: string) => void): Promise<boolean> {
     const { calls } = response;
     if (!response.isCompleted || calls.length === 0) return false;
     const outputs: Json[] = [];
-    // Not every model server obeys `parallel_tool_calls`.
+    // The gateway enforces `parallel_tool_calls`, because some model servers ignore it.
     const atOnce = this.#body["parallel_tool_calls"] === false ? 1 : callsAtOnce;
     for (let at = 0; at < calls.length; at += atOnce) {
       const some = calls.slice(at, at + atOnce).map(async (one) => {
@@ -392,13 +404,13 @@ class HostedRun<Result> implements Stoppable {
         this.#hold(result);
         return { type: "function_call_output", call_id: one.callId, output: result.output };
       });
-      // If one call cannot be made, the results of the others are still sent.
+      // If one call cannot be made, the results of the other calls are still sent.
       for (const result of await Promise.allSettled(some)) {
         if (result.status === "rejected") throw result.reason;
         outputs.push(result.value);
       }
     }
-    // Some models call tools although the tool choice forbids it. Such a model is not called again.
+    // Some models request tools although the tool choice forbids this. Such a model is not called again.
     if (response.waitsForClient || this.#turns > maxTurns) return false;
     const remaining = this.#remainingTokens(response);
     if (remaining !== undefined && remaining < this.#call.request.dialect.minLimit(this.#body)) {
@@ -431,12 +443,13 @@ class HostedRun<Result> implements Stoppable {
     return this.#call.answer(truthfulWhole(response, recorder));
   }
 
-  /** Answers with the part of the response that exists after a failure. */
+  /** Ends a response that has failed. The client gets the part that exists. */
   async #broken(error: unknown, response: HostedResponse, recorder: AnswerRecorder | undefined): Promise<Result> {
-    // Guardrails have not checked the client's items yet, so the response is stored without them.
+    // If guardrails have not checked the client's items yet, the response is stored without them.
     if (!this.#isChecked) this.#keepInput([]);
     const last = await this.#endBroken(error, response, recorder);
-    // The failed model call may not be in the ledger. Tools were called anyway, so waiting callers must continue.
+    // Reports the request as recorded, because tools were already called. The failed model call itself may not be in
+    // the ledger.
     this.#call.onLedger();
     if (!this.#call.request.stream) return this.#call.answer(truthfulWhole(response, recorder));
     return this.#call.answer((client) => client.end(encodeByteText(last)));
@@ -466,7 +479,10 @@ class HostedRun<Result> implements Stoppable {
     client.end(encodeByteText(last));
   }
 
-  /** Streams one model call to the client. Resolves to false if the model's stream broke off or had no end. */
+  /**
+   * Streams one model call to the client. Resolves to false if the model's stream broke off or ended without an end
+   * mark.
+   */
   async #streamTurn(
     client: ClientStream,
     answer: (client: ClientStream) => void,
@@ -496,7 +512,7 @@ class HostedRun<Result> implements Stoppable {
   async #end(response: HostedResponse, recorder: AnswerRecorder | undefined): Promise<string> {
     const { outcome, error } = this.#ended;
     const last = response.hasEnded ? response.end() : "";
-    // If a guardrail blocked text of a tool result, the response contains that text and is not stored.
+    // If a guardrail blocked the text of a tool result, the response contains that text, so it is not stored.
     const isKept = outcome !== "cancelled" && !(error instanceof GatewayError && error.code === "content_blocked");
     if (recorder && isKept && response.hasEnded) {
       recorder.addWhole(JSON.stringify(response.whole));
@@ -533,7 +549,7 @@ class HostedRun<Result> implements Stoppable {
   }
 }
 
-/** Reports whether the tool choice allows this function: not every model server obeys the choice. */
+/** Reports whether the tool choice allows this function. Needed because some model servers ignore the tool choice. */
 function isStillAllowed(choice: unknown, functionName: string): boolean {
   if (!isObject(choice) || choice["type"] !== "allowed_tools") return choice !== "none";
   return objectsOf(choice["tools"]).some(({ name }) => name === functionName);

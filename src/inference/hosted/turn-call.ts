@@ -1,4 +1,4 @@
-// One model call of a response whose tools the gateway runs. Each model call has its own ledger record.
+// A single model call of a response whose tools the gateway runs. Each model call has its own record in the ledger.
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { GatewayError } from "../../base/errors.ts";
@@ -18,7 +18,7 @@ export interface AgentStep {
   /** The principal with its current rights. */
   readonly principal: Principal;
   readonly requestId: string;
-  /** True for the first model call of the response; later calls do not notify the client before their answer. */
+  /** True for the first model call of the response. Only this call notifies the client before its answer. */
   readonly isFirst: boolean;
   /** Called if guardrails have masked a part of the request. */
   masked(request: DecodedRequest): void;

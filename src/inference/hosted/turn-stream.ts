@@ -13,7 +13,7 @@ export class TurnStream implements ClientStream {
   /** True if the model's stream broke off. */
   isAborted = false;
 
-  /** `over` is called once, when the model's stream has ended. */
+  /** `over` is called once, at the end of the model's stream. */
   constructor(client: ClientStream, response: HostedResponse, over: () => void) {
     this.#client = client;
     this.#response = response;
@@ -27,7 +27,7 @@ export class TurnStream implements ClientStream {
     for (let data = this.#reader.next(); data !== undefined; data = this.#reader.next()) {
       events += this.#response.take(JSON.parse(decodeByteText(data)) as Record<string, unknown>);
     }
-    // A comment (a line that starts with a colon) keeps the client's connection alive.
+    // A comment, which is a line that starts with a colon, is passed on because it keeps the client's connection alive.
     return this.#client.write(events === "" && bytes.startsWith(":") ? bytes : encodeByteText(events));
   }
 

@@ -1,11 +1,11 @@
-// Aliases of declared models: used if no model has the requested name as its id.
+// Aliases of declared models. An alias is used if no model has the requested name as its id.
 
 interface Named {
   readonly id: string;
   readonly aliases?: readonly string[] | undefined;
 }
 
-/** An alias that has no effect, because another model has the name. */
+/** An alias without effect, because another model has the same name. */
 export interface AliasWithoutEffect {
   readonly alias: string;
   /** Id of the model that declares the alias. */
@@ -14,12 +14,15 @@ export interface AliasWithoutEffect {
   readonly served_by: string;
 }
 
-/** If two models have the same alias, as in the file and the database, the first one counts. */
+/**
+ * Finds models by alias. If two models have the same alias, the first model counts. This can happen if one is in the
+ * file and one in the database.
+ */
 export class Aliases {
   readonly #exact = new Map<string, string>();
-  /** Model ids by the prefix of an alias that ends in `*`. */
+  /** Ids of models by the prefix of an alias, which is the alias without the `*` at its end. */
   readonly #prefixes = new Map<string, string>();
-  /** Lengths of all prefixes, longest first, so that a look-up takes one step per length. */
+  /** The different lengths of prefixes, longest first. A look-up takes one step for each length. */
   readonly #lengths: readonly number[];
   readonly #taken: readonly AliasWithoutEffect[];
 
@@ -39,7 +42,7 @@ export class Aliases {
     this.#lengths = [...new Set([...this.#prefixes.keys()].map(({ length }) => length))].sort((a, b) => b - a);
   }
 
-  /** Returns the id of the model that has this alias; undefined if none has. */
+  /** Returns the id of the model that has this alias, or undefined if there is none. */
   idOf(name: string): string | undefined {
     const exact = this.#exact.get(name);
     if (exact !== undefined) return exact;
@@ -50,7 +53,7 @@ export class Aliases {
     return undefined;
   }
 
-  /** Returns the aliases that have no effect: another model has the alias, or it equals an existing model id. */
+  /** Returns the aliases without effect: another model has the same alias, or a model has it as its id. */
   withoutEffect(ids: Pick<ReadonlySet<string>, "has">): AliasWithoutEffect[] {
     const hidden = [...this.#exact].filter(([alias]) => ids.has(alias));
     return [...this.#taken, ...hidden.map(([alias, model]) => ({ alias, model, served_by: alias }))];

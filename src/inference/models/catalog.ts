@@ -1,4 +1,4 @@
-// The available models: those that the configuration declares, merged with those that engines report.
+// The catalog of available models: declared models, merged with the models that engines report.
 
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
@@ -11,23 +11,26 @@ import type { Price } from "../../domain/models/price.ts";
 import { Aliases } from "./aliases.ts";
 import { describeFault, pollTimeoutMs } from "./engine-fault.ts";
 
-/** An engine, and how its models enter the catalog. */
+/** An engine, and the rules by which its models enter the catalog. */
 export interface CatalogSource {
   engine: Engine;
   /** True if the engine's models are offered under its own ids even if they are not declared. */
   discover: boolean;
-  /** Environments in which models found at the engine may be used. */
+  /** Environments that may use the models found at the engine. */
   environments: readonly Environment[];
   /**
-   * True if the engine is configured or approved, so that a warning is logged while it cannot be reached; other
-   * engines are discovered or built in.
+   * True if the engine is configured or approved. A warning is then logged while it cannot be reached. Other engines
+   * are discovered or built in.
    */
   configured: boolean;
   /** True for a machine that joined as a node. */
   isNode?: boolean;
   /** True if requests that must stay local may go to the engine. Default: false. */
   local?: boolean;
-  /** The engine for the same server with earlier settings: its model list is used until the new engine was asked. */
+  /**
+   * The earlier engine object for the same server, if its settings have changed. Its model list is used until the new
+   * engine was asked.
+   */
   replaces?: Engine | undefined;
 }
 
@@ -39,11 +42,11 @@ export interface DeclaredModel {
   context: number | undefined;
   environments: readonly Environment[] | undefined;
   price: Price | undefined;
-  /** Deployments of the model. If empty, the model is served wherever it is found under its id. */
+  /** Deployments of the model. If empty, the model is served by every engine that reports its id. */
   deployments: readonly { engine: string; model: string; weight: number }[];
   /** Public ids of its fallback models, best first. */
   fallbacks?: readonly string[] | undefined;
-  /** Other names for requests; see `aliasPattern`. */
+  /** Other names that requests may use; see `aliasPattern`. */
   aliases?: readonly string[] | undefined;
   /** Absent if the model has no policies. */
   policies?: ModelPolicies | undefined;
@@ -57,7 +60,7 @@ export interface EngineStatus {
   error: string | undefined;
 }
 
-/** Is notified of each poll's result: whether the engine listed its models. */
+/** Is notified of the result of each poll. */
 export interface EngineWatcher {
   reached(engine: Engine): void;
   unreachable(engine: Engine): void;
@@ -75,20 +78,22 @@ export class Catalog {
   #sources: readonly CatalogSource[] = [];
   #declared: readonly DeclaredModel[] = [];
   /**
-   * The last model list of each engine. It is kept while the engine is unreachable, so that a restart does not change
+   * The last model list of each engine. An unreachable engine keeps its list, so that a restart of it does not change
    * the models.
    */
   #reported = new Map<Engine, readonly EngineModel[]>();
-  /** The model ids of each list in `#reported`, computed on demand. */
+  /** The ids of the models in each list of `#reported`, computed when first needed. */
   readonly #listed = new WeakMap<readonly EngineModel[], ReadonlySet<string>>();
-  /** Error texts of engines that cannot be reached. */
+  /** Error texts of the engines that cannot be reached. */
   #faults = new Map<Engine, string>();
   #firstSeen = new Map<string, number>();
   #models: ReadonlyMap<string, Model> = new Map();
   #aliases = new Aliases([]);
-  /** Aliases without effect that are already in the log, as JSON. */
+  /** Aliases without effect that were already logged, as JSON. */
   #warnedOf = new Set<string>();
-  /** Pairs of node and model id, as JSON, whose exclusion is already in the log. */
+  /**
+   * Models that were left out at a node, and whose exclusion was already logged. Pairs of node and model id, as JSON.
+   */
   #leftOut = new Set<string>();
   /** Resolves when every engine was asked for its models once. */
   readonly #firstPoll = Promise.withResolvers<void>();
@@ -99,7 +104,7 @@ export class Catalog {
     this.#clock = options.clock;
   }
 
-  /** Replaces sources and declarations in one step. Known model lists of remaining engines are kept. */
+  /** Replaces sources and declarations in one step. Engines that remain keep their model lists. */
   configure(sources: readonly CatalogSource[], declared: readonly DeclaredModel[]): void {
     this.#sources = sources;
     this.#declared = declared;
@@ -117,13 +122,13 @@ export class Catalog {
 
   /**
    * Returns the model with this id or alias. Until every engine was asked, aliases are ignored, because a model may
-   * have the alias as its id.
+   * turn out to have the alias as its id.
    */
   find(name: string): Model | undefined {
     return this.#models.get(name) ?? (this.#isPolled ? this.#aliased(name) : undefined);
   }
 
-  /** Returns the model of this id. */
+  /** Returns the model that has this id. Aliases are not looked up. */
   get(id: string): Model | undefined {
     return this.#models.get(id);
   }
@@ -143,8 +148,8 @@ export class Catalog {
   }
 
   /**
-   * Resolves once every engine was asked for its models. Just after the start, a model may be unknown only because its
-   * engine was not asked yet.
+   * Resolves once every engine was asked for its models. Directly after the start, a model may be unknown only because
+   * its engine has not been asked yet.
    */
   async whenComplete(): Promise<void> {
     if (!this.#isPolled) await this.#firstPoll.promise;
@@ -162,7 +167,7 @@ export class Catalog {
     return { models: this.#reported.get(engine)?.length, error: this.#faults.get(engine) };
   }
 
-  /** Reports whether the engine's last list contained the model; null if the engine was never reached. */
+  /** Reports whether the last list of the engine contained the model. Returns null if the engine was never reached. */
   lists(engine: Engine, model: string): boolean | null {
     const reported = this.#reported.get(engine);
     if (!reported) return null;
@@ -174,7 +179,7 @@ export class Catalog {
     return ids.has(model);
   }
 
-  /** Reports whether the engine was configured or added by an operator, and is neither built in nor discovered. */
+  /** Reports whether an operator configured or added the engine. False if it is built in or was discovered. */
   isConfigured(engine: Engine): boolean {
     return this.#sources.some((source) => source.engine === engine && source.configured);
   }
@@ -184,7 +189,7 @@ export class Catalog {
     return this.#sources.some((source) => source.engine === engine && source.isNode);
   }
 
-  /** Asks these engines for their models, for a few seconds at most. */
+  /** Asks these engines for their models. Takes a few seconds at most. */
   async refreshSource(...engines: readonly Engine[]): Promise<void> {
     const asked = new Set(engines);
     await Promise.all(this.#sources.filter((source) => asked.has(source.engine)).map((source) => this.#poll(source)));
@@ -204,7 +209,8 @@ export class Catalog {
       if (isNew) this.#log.info("upstream_reached", { upstream: engine.name, models: models.length });
     } catch (error) {
       if (!this.#has(engine)) return;
-      // An engine that never listed models may serve some anyway, and a slow one may only be busy.
+      // An engine that never listed models may still serve some, so no fault is reported. A slow engine may only be
+      // busy, so it is reported as silent.
       if (this.#reported.has(engine)) {
         if (isTimeout(error)) this.watcher?.silent(engine, sinceMs);
         else this.watcher?.unreachable(engine);
@@ -218,7 +224,7 @@ export class Catalog {
     }
   }
 
-  /** Reports whether the engine still exists: the sources may have changed while it was asked. */
+  /** Reports whether the engine is still among the sources, which may have changed while it was asked. */
   #has(engine: Engine): boolean {
     return this.#sources.some((source) => source.engine === engine);
   }
@@ -230,7 +236,7 @@ export class Catalog {
     const declared = new Set(models.keys());
     const adding = new Map(this.#declared.map((one) => [one.id, one]));
     const leftOut = new Set<string>();
-    // Configured engines come first: a discovered server never takes their requests.
+    // Configured engines come first, so that a discovered server never takes their requests.
     for (const source of [...this.#sources].sort((one, two) => rankOf(two) - rankOf(one))) {
       if (!source.discover) continue;
       for (const reported of this.#reported.get(source.engine) ?? []) {
@@ -238,7 +244,8 @@ export class Catalog {
         const { engine, local = false } = source;
         const deployment: Deployment = { engine, model: reported.id, weight: 1, local };
         if (!known) models.set(reported.id, this.#fromReport(reported, deployment, source));
-        // If several engines list the same id, they serve one model. The deployments of a declaration take precedence.
+        // Engines that list the same id serve one model together. If the model is declared with deployments, only these
+        // count.
         else if (source.configured && !declared.has(reported.id) && !runsOn(known, source.engine)) {
           const [first = deployment] = known.deployments;
           const isGuest = source.isNode === true && !this.isNode(first.engine);
@@ -259,7 +266,7 @@ export class Catalog {
     this.onChange?.();
   }
 
-  /** Logs each alias without effect once, as long as it has none. */
+  /** Logs each alias without effect once. It is logged again if it has had an effect in the meantime. */
   #warnOfAliases(): void {
     const withoutEffect = new Map(this.#aliases.withoutEffect(this.#models).map((one) => [JSON.stringify(one), one]));
     for (const [text, one] of withoutEffect) if (!this.#warnedOf.has(text)) this.#log.warn("alias_in_vain", { ...one });
@@ -276,7 +283,7 @@ export class Catalog {
       if (!source) continue;
       const { engine, local = false } = source;
       deployments.push({ engine, model, weight, local });
-      // A node may only serve environments that were set when it joined.
+      // The models of a node may only be used in the environments that were set when the node joined.
       if (source.isNode) environments = environments.filter((one) => source.environments.includes(one));
       const found = this.#reported.get(engine)?.find((candidate) => candidate.id === model);
       reported ??= found;
@@ -318,8 +325,8 @@ export class Catalog {
 }
 
 /**
- * Adds a declaration. A deployment serves only environments that the found model and the declaration both allow,
- * because the operator of the engine may restrict the model.
+ * Adds a declaration to a model that was found at an engine. The model serves only environments that both allow,
+ * because the operator of the engine may restrict it.
  */
 function withDeclared(found: Model, declared: DeclaredModel): Model {
   const { environments } = declared;
@@ -334,7 +341,7 @@ function withDeclared(found: Model, declared: DeclaredModel): Model {
   };
 }
 
-/** Returns when the last deployment ends. Undefined if one of them has no announced end. */
+/** Returns the time when the last deployment is shut down. Returns undefined if one of them has no announced end. */
 function lastEnd(ends: readonly (number | undefined)[]): number | undefined {
   const known = ends.filter((end) => end !== undefined);
   return known.length === 0 || known.length < ends.length ? undefined : Math.max(...known);
@@ -355,7 +362,7 @@ function rankOf({ configured, isNode = false }: CatalogSource): number {
   return configured ? 2 - Number(isNode) : 0;
 }
 
-/** Reports whether a node offers a shorter context or fewer capabilities than the model is known to have. */
+/** Reports whether a node offers a shorter context or fewer capabilities for the model than are already known. */
 function promisesLess(reported: EngineModel, { context, capabilities }: Pick<Model, "context" | "capabilities">) {
   if (context !== undefined && reported.context !== undefined && reported.context < context) return true;
   return capabilityNames.some((name) => capabilities?.[name] && reported.capabilities?.[name] === false);
@@ -369,7 +376,7 @@ function promisesOf(declared: DeclaredModel | undefined): Partial<Pick<Model, "c
 }
 
 /**
- * Returns the model with one more deployment. Any deployment may get a request, so a new one can only narrow the
+ * Returns the model with one more deployment. A request may go to any deployment, so the new one can only narrow the
  * model's context and capabilities. Without `reported`, only the environments are narrowed.
  */
 function merge(known: Model, deployment: Deployment, source: CatalogSource, reported: EngineModel | undefined): Model {

@@ -1,9 +1,9 @@
-// Describes for operators why an engine did not list its models.
+// Describes, for operators, why an engine did not list its models.
 
 import { GatewayError } from "../../base/errors.ts";
 import type { Engine } from "../../domain/models/engine.ts";
 
-/** Milliseconds that an engine has to list its models. */
+/** Maximum milliseconds in which an engine must list its models. */
 export const pollTimeoutMs = 5_000;
 
 const maxTextLength = 300;
@@ -16,7 +16,8 @@ export function describeFault(engine: Engine, error: unknown): string {
 function reasonOf({ name }: Engine, error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error.name === "TimeoutError") return `It did not list its models within ${pollTimeoutMs / 1000} s.`;
-  // A JSON parser's message quotes the answer, which may come from something other than a model server.
+  // The message of a JSON parser quotes the answer. The answer may come from something other than a model server, so it
+  // is not shown.
   if (error instanceof SyntaxError) return "GET /models answered something other than JSON.";
   const { detail = "" } = error instanceof GatewayError ? error : {};
   const prefix = `${name}: `;

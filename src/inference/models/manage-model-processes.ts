@@ -1,4 +1,4 @@
-// Model processes that the gateway starts on demand: operators list, load, unload and pin them.
+// Lets operators list, load, unload and pin the model processes that the gateway starts on demand.
 import { fieldError, GatewayError } from "../../base/errors.ts";
 import { shown } from "../../base/text/shown.ts";
 import type { AuditLog } from "../../domain/audit.ts";
@@ -40,7 +40,7 @@ export class ModelProcesses {
     return this.#find(name).outputAfter(number);
   }
 
-  /** Resolves when the change has begun and is recorded in the audit log. */
+  /** Resolves when the change has begun and its audit event is recorded. */
   async change(
     principal: Principal,
     name: string,
@@ -59,7 +59,8 @@ export class ModelProcesses {
     if (pinned !== undefined) process.pin(pinned);
     if (loaded === true) process.load();
     if (loaded === false) process.unload();
-    // By the next tick, requests that can never fit are refused and abandoned ones have left the queue.
+    // The result shows the state of the next tick. By then, requests that can never fit were refused, and abandoned
+    // requests have left the queue.
     await new Promise((resolve) => setImmediate(resolve));
     return this.#shown(process);
   }

@@ -144,7 +144,8 @@ export function createRoute<Deps extends InferenceRouteDeps>(deps: Deps, runs: R
 }
 
 /**
- * Awaits the answer. If a stream was requested and the prompt is too long, returns a stream with a single error event.
+ * Waits for the answer. If a stream was requested and the prompt is too long, returns a stream with a single error
+ * event.
  */
 async function orFailedStream(
   answered: MaybePromise<Answer>,

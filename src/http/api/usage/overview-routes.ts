@@ -273,7 +273,7 @@ async function slowPart(deps: OverviewRouteDeps, view: View, asked: Asked): Prom
   return { usage, throttled, errors, names: await view.namesOf(ids.filter((id) => id !== null)) };
 }
 
-/** Groupings whose values are ids of objects that have names. */
+/** The groupings whose values are ids of objects that have names. */
 const namedGroups: ReadonlySet<UsageGroup> = new Set(["account", "key", "app"]);
 const maxRefusals = 1_000;
 

@@ -28,7 +28,9 @@ export const time = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-/** Groupings for the publisher of an app. Tags are excluded, because they belong to the accounts that use the app. */
+/**
+ * The groupings for the publisher of an app. Tags are excluded, because they belong to the accounts that use the app.
+ */
 const publicGroups = usageGroups.filter((group) => group !== "tag");
 
 export function groupList(known: readonly UsageGroup[]) {

@@ -37,7 +37,7 @@ export interface DeclaredDeps extends KindDeps {
 const sideBySide = 8;
 
 /**
- * External name of the account that was created with the installation. The id of this account differs in each
+ * Name, in documents, of the account that was created with the installation. The id of this account differs in each
  * installation.
  */
 const firstAccount = "first";
@@ -48,7 +48,7 @@ interface Known {
   objects: ReadonlyMap<string, Current>;
   ended: ReadonlySet<string>;
   marks: ReadonlyMap<string, DeclaredMark>;
-  /** External names by the id of the object. */
+  /** The external names by the id of the object. */
   names: ReadonlyMap<string, string>;
 }
 
