@@ -150,3 +150,26 @@ test("leaves ended choices alone at a stop, and other choices open if one ends t
   const { choices } = JSON.parse(last.slice("data: ".length));
   expect(choices).toEqual([{ index: 1, delta: {}, logprobs: null, finish_reason: "length" }]);
 });
+
+test.each([
+  ["n of a chat", "chat", { messages: [], n: 2 }, { promptTokens: 12, completionTokens: 110 }],
+  ["several prompts", "completion", { prompt: ["a", "b"] }, { promptTokens: 22, completionTokens: 110 }],
+  ["n of several prompts", "completion", { prompt: ["a", "b"], n: 2 }, { promptTokens: 22, completionTokens: 220 }],
+] as const)(
+  "adds the usages of choices that a server reports each by itself: %s",
+  (_, operation, members, expected) => {
+    const body = { ...members, stream: true, stream_options: { include_usage: true } };
+    const request = decodedRequest(body, operation);
+    const chunks = new ChunkTranslator(request, { id: "chatcmpl-own", created: 7, ownId: false });
+    const send = (chunk: object) => chunks.translate(encodeByteText(JSON.stringify({ id: "c", ...chunk })), undefined);
+    for (let index = 0; index < request.width; index++) {
+      const reply = operation === "chat" ? { delta: { content: "Hi" } } : { text: "Hi" };
+      send({ choices: [{ index, ...reply, finish_reason: "stop" }] });
+      const [prompt_tokens, completion_tokens] = [10 + 2 * (index % 2), 50 + 10 * (index % 2)];
+      const usage = { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens };
+      send({ choices: [], usage, timings: { prompt_n: prompt_tokens, predicted_n: completion_tokens } });
+    }
+    expect(chunks.reported).toMatchObject(expected);
+    expect(chunks.ending()).toContain(`"completion_tokens":${expected.completionTokens}`);
+  },
+);

@@ -14,7 +14,15 @@ import { endMark, isEndMark } from "../end-mark.ts";
 import { hasFault, reportedFault } from "../engine-fault.ts";
 import { lastPart, streamUsage } from "../stream-usage.ts";
 import { ChunkTemplate } from "./chunk-template.ts";
-import { deliveredBytes, hasTotal, reportedUsage, usageObject, withTotal } from "./usage.ts";
+import {
+  deliveredBytes,
+  hasTotal,
+  isOfOneChoice,
+  reportedUsage,
+  sumOfChoices,
+  usageObject,
+  withTotal,
+} from "./usage.ts";
 import { readAnswer } from "./whole-answer.ts";
 
 interface Chunk {
@@ -87,6 +95,8 @@ export class ChunkTranslator implements AnswerStream {
   #firstIndex: unknown;
   #otherIndices: Set<unknown> | undefined;
   #usageText: string | undefined;
+  /** The usage of each choice, if the server reports them one by one. */
+  readonly #ofChoices: TokenUsage[] = [];
   #lastChunk: { id: unknown; created: unknown } | undefined;
   #template: ChunkTemplate | undefined;
   readonly #trials = new TemplateTrials();
@@ -157,7 +167,11 @@ export class ChunkTranslator implements AnswerStream {
     this.#serving?.trace?.chunk(chunk);
     const said = chunk["usage"] ?? vendorUsage(chunk);
     const usage = reportedUsage(said, chunk["service_tier"]);
-    if (usage) {
+    if (usage && this.#request.width > 1 && isOfOneChoice(chunk)) {
+      this.#ofChoices.push(usage);
+      this.reported = sumOfChoices(this.#ofChoices, this.#request);
+      this.#usageText = JSON.stringify(usageObject(this.reported, this.#request.dialect));
+    } else if (usage) {
       this.reported = usage;
       this.#usageText = JSON.stringify(hasTotal(said) ? said : withTotal(said, usage));
     }

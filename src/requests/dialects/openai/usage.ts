@@ -1,7 +1,10 @@
 // Reads reported token usage, and counts delivered text.
 import type { TokenUsage } from "../../../domain/usage/usage.ts";
-import type { AnswerFormat } from "../answer.ts";
+import { partsTogether } from "../../../domain/usage/usage-parts.ts";
+import { countTexts } from "../../../wire/parts.ts";
+import type { AnswerFormat, AskedRequest } from "../answer.ts";
 import { chatUsage } from "../chat/reply-usage.ts";
+import { estimateTokens } from "../prompt-tokens.ts";
 import { partsOf } from "../reported-parts.ts";
 
 /**
@@ -18,6 +21,51 @@ export function reportedUsage(value: unknown, tier?: unknown, generates = true):
   // `estimated` comes only from a gateway: from this one for a whole answer that becomes a stream, or from another
   // Headrace behind this one.
   return { promptTokens, completionTokens, estimated: estimated === true, parts: partsOf(reported) };
+}
+
+/** Minimum bytes of a text whose tokens per byte are credible for the other texts of the answer. */
+const minComparableBytes = 64;
+
+/**
+ * Reports whether the usage of an answer or chunk covers only one of its choices. llama-server counts each choice
+ * alone, and reports its timings beside the usage.
+ */
+export function isOfOneChoice({ timings }: Readonly<Record<string, unknown>>): boolean {
+  return typeof (timings as { predicted_n?: unknown } | null | undefined)?.predicted_n === "number";
+}
+
+/** Returns the usage of an answer from the usages of its choices. A prompt with several choices counts once. */
+export function sumOfChoices(choices: readonly TokenUsage[], request: AskedRequest): TokenUsage {
+  const [first] = choices;
+  const prompts = promptsOf(request);
+  const readings = choices.map(({ promptTokens }) => promptTokens);
+  const read = readings.reduce((sum, tokens) => sum + tokens, 0);
+  return {
+    promptTokens: Math.max(...readings, Math.ceil((read * prompts) / request.width)),
+    completionTokens: choices.reduce((sum, { completionTokens }) => sum + completionTokens, 0),
+    estimated: choices.some(({ estimated }) => estimated),
+    parts: prompts === 1 ? first?.parts : partsTogether(choices.flatMap(({ parts }) => (parts ? [parts] : []))),
+  };
+}
+
+/** Returns the usage of a whole answer from that of its first choice. The tokens of the other choices are estimated. */
+export function usageFromFirst(first: TokenUsage, choices: readonly unknown[], request: AskedRequest): TokenUsage {
+  const { promptTokens, completionTokens } = first;
+  const [own = 0, ...others] = choices.map(deliveredBytes);
+  const bytes = others.reduce((sum, each) => sum + each, 0);
+  const estimate =
+    own < minComparableBytes ? estimateTokens(bytes) : Math.min(bytes, Math.round((completionTokens * bytes) / own));
+  const allowed = (request.maxCompletionTokens ?? Number.POSITIVE_INFINITY) * others.length;
+  return {
+    ...first,
+    promptTokens: promptsOf(request) === 1 ? promptTokens : Math.max(promptTokens, request.promptTokens),
+    completionTokens: completionTokens + Math.min(estimate, allowed),
+    estimated: true,
+  };
+}
+
+function promptsOf({ dialect, body }: AskedRequest): number {
+  return dialect.isConversation ? 1 : countTexts(body[dialect.promptMember]);
 }
 
 /** Adds the sum, which some servers leave out, to a reported usage object; its other members stay. */

@@ -147,3 +147,27 @@ test.each([
   });
   expect(JSON.parse(text)).toEqual({ ...answer, id: given });
 });
+
+test("counts the tokens of all choices if a server reports only those of the first", () => {
+  const text = "A mill runs by itself. ".repeat(10);
+  const choices = [0, 1, 2].map((index) => ({ index, text, logprobs: null, finish_reason: "stop" }));
+  const timings = { prompt_n: 5, predicted_n: 60 };
+  const answer = { ...completion, object: "text_completion", choices };
+  const usage = { prompt_tokens: 5, completion_tokens: 60, total_tokens: 65 };
+  const usageFor = (body: Record<string, unknown>, more: object) =>
+    readAnswer(
+      ByteSpan.of(JSON.stringify({ ...answer, usage, ...more })),
+      decodedRequest(body, "completion"),
+      servedAs("m"),
+      names,
+    ).usage;
+  const long = "What is a mill?".repeat(40);
+  expect(usageFor({ prompt: "What is a mill?", n: 3 }, { timings })).toMatchObject({
+    ...{ promptTokens: 5, completionTokens: 180, estimated: true },
+  });
+  expect(usageFor({ prompt: [long, long, long] }, { timings }).promptTokens).toBeGreaterThan(400);
+  expect(usageFor({ prompt: "What is a mill?", n: 3, max_tokens: 62 }, { timings }).completionTokens).toBeLessThan(185);
+  // Other servers report the sum, and one choice has its own timings.
+  expect(usageFor({ prompt: "What is a mill?", n: 3 }, {}).completionTokens).toBe(60);
+  expect(usageFor({ prompt: "What is a mill?" }, { timings, choices: [choices[0]] }).completionTokens).toBe(60);
+});

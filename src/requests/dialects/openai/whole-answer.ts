@@ -14,7 +14,15 @@ import { modelNameJson } from "../model-names.ts";
 import { estimateTokens } from "../prompt-tokens.ts";
 import { edited, parseObject, ReadAnswer } from "../read-answer.ts";
 import { servedOf } from "../reported-parts.ts";
-import { deliveredBytes, hasTotal, reportedUsage, usageObject, withTotal } from "./usage.ts";
+import {
+  deliveredBytes,
+  hasTotal,
+  isOfOneChoice,
+  reportedUsage,
+  usageFromFirst,
+  usageObject,
+  withTotal,
+} from "./usage.ts";
 
 const quote = 0x22;
 
@@ -37,7 +45,7 @@ function plainAnswer(
   names: AnswerNames,
 ): Answer | undefined {
   const { dialect } = request;
-  if (!dialect.generates || names.ownId) return undefined;
+  if (!dialect.generates || names.ownId || request.width > 1) return undefined;
   const found = scanAnswer(bytes);
   if (!found) return undefined;
   if (!found.isNothing("error") || !found.hasObjects("choices")) return undefined;
@@ -95,7 +103,9 @@ function parsedAnswer(bytes: ByteSpan, request: AskedRequest, serving: Serving, 
   const { id: model } = serving.model;
   if (body["model"] !== model) edits["model"] = JSON.stringify(model);
   const reported = reportedUsage(body["usage"], body["service_tier"], dialect.generates);
-  const usage = usageOf(reported, request, list, serving.model.context);
+  const isOfFirst = reported !== undefined && dialect.generates && list.length > 1 && isOfOneChoice(body);
+  const ofAll = isOfFirst ? usageFromFirst(reported, list, request) : reported;
+  const usage = usageOf(ofAll, request, list, serving.model.context);
   if (usage !== reported) edits["usage"] = JSON.stringify(usageObject(usage, dialect));
   else if (!hasTotal(body["usage"])) edits["usage"] = JSON.stringify(withTotal(body["usage"], usage));
   if (names.ownId || typeof body["id"] !== "string") edits["id"] = JSON.stringify(names.id);
