@@ -13,7 +13,7 @@ export interface FinishDeps {
 const linesAtOnce = 10;
 
 /**
- * Writes the result files of a batch. Each try writes new files, so that a slow process which lost its lease cannot
+ * Writes the result files of a batch. Each attempt writes new files, so that a slow process which lost its lease cannot
  * change the files of its successor. Returns false and removes the files if the claim was lost.
  */
 export async function finishBatch(batch: Batch, claim: Claim, deps: FinishDeps): Promise<boolean> {

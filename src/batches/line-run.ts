@@ -14,7 +14,7 @@ begun.resolve();
 
 const brokenOff = new DOMException("The line was broken off.", "AbortError");
 
-/** Sends one line as a request. Its result or final error is written only to the output of the batch. */
+/** Sends one line as a request. The result or the final error is written only to the output of the batch. */
 export class LineRun extends WholeCall implements Pick<Ledger, "begin"> {
   readonly clientGone = new Cancellation();
   #begin: UsageBegin | undefined;
@@ -28,7 +28,7 @@ export class LineRun extends WholeCall implements Pick<Ledger, "begin"> {
     return await run(this, { ...deps, ...keepsNothing, observer, ledger: this });
   }
 
-  /** Reports a line that the runner stopped as cancelled rather than failed, so that it triggers no alerts. */
+  /** If the runner stopped the line, reports the line as cancelled instead of failed, so that no alert is triggered. */
   #watchedBy(observer: NonNullable<InferenceDeps["observer"]>): NonNullable<InferenceDeps["observer"]> {
     return {
       inferenceBegan: (begin) => observer.inferenceBegan(begin),

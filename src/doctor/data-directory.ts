@@ -88,8 +88,8 @@ function ownFiles(dataDir: string): OwnFile[] {
 }
 
 /**
- * Measures how long a write and sync takes. The ledger waits for one too: a request is answered only after its usage is
- * on disk.
+ * Measures how long a write with a sync takes, because the ledger waits for such writes: a request is answered only
+ * after its usage is on disk.
  */
 async function writing(dataDir: string): Promise<Finding> {
   const file = join(dataDir, `.doctor-${process.pid}`);

@@ -10,7 +10,7 @@ export interface ExamineOptions {
   onWaiting?: (names: readonly string[]) => void;
   /** Milliseconds for checks that have no deadline of their own. */
   deadlineMs?: number;
-  /** Cleans a text before it is shown. */
+  /** Called with each text before it is shown, for example to remove secrets. */
   clean?: (text: string) => string;
 }
 

@@ -79,8 +79,9 @@ const progressMs = 200;
 const spareBytes = 16 * 1024 * 1024;
 
 /**
- * Makes a backup with all records that were settled before it began. None is missed, because the spool is copied before
- * the database; the restore counts a record in both once. On failure, rejects with a StartError and leaves no files.
+ * Makes a backup with all records that were settled before it began. No record is missed, because the spool is copied
+ * before the database. The restore counts a record that is in both only once. On failure, rejects with a StartError and
+ * leaves no files.
  */
 export async function makeBackup(options: BackupOptions): Promise<Backup> {
   const { dataDir, target, kind } = options;

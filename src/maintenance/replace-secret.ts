@@ -65,8 +65,8 @@ export async function rotateSecretFile(location: SecretLocation): Promise<string
 }
 
 /**
- * Removes all secrets but the one in use from the file. Throws a StartError if something depends on them. With
- * `forced`, keys that depend on them are refused, and data that needs them is deleted.
+ * Removes all secrets but the one in use from the file. Throws a StartError if something depends on the removed
+ * secrets. With `forced`, keys that depend on them are refused, and data that needs them is deleted.
  */
 export async function forgetOldSecrets(
   location: SecretLocation,

@@ -70,8 +70,8 @@ export class SecretRotation {
   }
 
   /**
-   * Encrypts again with the first secret what was encrypted with another accepted one. Throws a StartError if some
-   * values need a secret that was removed.
+   * Encrypts with the first secret all values that are encrypted with another accepted secret. Throws a StartError if
+   * some values need a secret that was removed.
    */
   async reseal(): Promise<void> {
     const { secrets, clock, log } = this.#options;

@@ -60,8 +60,8 @@ export async function drainSpool(options: SpoolDrainOptions): Promise<DrainedSpo
 }
 
 /**
- * Opens the limit store before anything is imported. If that failed only afterwards, it would be unknown which quotas
- * to load again.
+ * Opens the limit store before anything is imported. If opening it failed only after the import, it would be unknown
+ * which quotas to load again.
  */
 async function openCounters(url: string | undefined, directory: string, log: Log): Promise<SharedLimits | undefined> {
   if (url === undefined) return undefined;

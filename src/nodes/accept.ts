@@ -94,8 +94,8 @@ export class NodeAcceptor {
   }
 
   /**
-   * Reports whether another connection may begin. If there are too many, the network with the most loses its oldest one
-   * to a network with fewer.
+   * Reports whether another connection may begin. If there are too many unverified connections, the network with the
+   * most connections loses its oldest one to a network with fewer connections.
    */
   #hasRoom(network: string): boolean {
     if (this.#unproven.size < maxUnproven) return true;

@@ -1,5 +1,5 @@
-// Reads the beginning of an engine's successful response at a node, to see whether it is an answer. Only the node can
-// try its next engine.
+// Reads the beginning of an engine's successful response at a node, to check that the body is an answer and no error.
+// The node checks this, because only the node can try its next engine.
 import type { BodySink, BodySource } from "../base/bytes/body-source.ts";
 import { ByteSpan, withoutMark } from "../base/bytes/byte-span.ts";
 import { byteTextOf, decodeByteText } from "../base/bytes/byte-text.ts";

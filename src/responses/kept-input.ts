@@ -55,7 +55,7 @@ const maxAdded = 2_000;
 
 /**
  * Returns the request with its whole conversation as input and without references. Rejects with a GatewayError if a
- * reference is unknown to the owner, or if the whole is too long.
+ * reference is unknown to the owner, or if the complete input is too long.
  */
 export async function withKeptInput(
   request: DecodedRequest,

@@ -2,7 +2,7 @@
 import { createRequire } from "node:module";
 import type { ReadableSpan, SpanExporter } from "@opentelemetry/sdk-trace";
 
-/** The encoder that the exporter for JSON brings along, in the version that fits its spans. */
+/** The protobuf encoder, a dependency of the JSON exporter, so that its version fits the spans. */
 const { ProtobufTraceSerializer } = createRequire(import.meta.resolve("@opentelemetry/exporter-trace-otlp-http"))(
   "@opentelemetry/otlp-transformer",
 ) as typeof import("@opentelemetry/otlp-transformer");

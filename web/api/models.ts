@@ -46,8 +46,8 @@ export function guessedAbility(id: string): Ability {
 }
 
 /**
- * Returns the ability by which the playground tries a model. A model without declared abilities is tried
- * by the guessed one: its model server decides whether it can.
+ * Returns the ability by which the playground tries a model. If a model declares no abilities, the guessed ability is
+ * tried, and the model server decides whether the model has it.
  */
 export function mainAbilityOf(model: ModelStatus): Ability | undefined {
   const known = abilitiesOf(model);
@@ -57,8 +57,9 @@ export function mainAbilityOf(model: ModelStatus): Ability | undefined {
 }
 
 /**
- * Returns the model for an example. As on the command line, models that can chat come first, then models that may be
- * able to chat by their id, and the demo model last. `of` holds the model ids and patterns of a key; null means all.
+ * Returns the model for an example, chosen as on the command line. Models that can chat come first. Models whose id
+ * suggests that they can chat come next, and the demo model comes last. `of` holds the model ids and patterns of a key;
+ * null means all.
  */
 export function chatModel({ data }: ModelList, of: readonly string[] | null = null) {
   const isNamed = (id: string) =>
@@ -80,7 +81,9 @@ export function healthOf({ deployments }: ModelStatus): Health {
   return working === deployments.length ? "ok" : "partly";
 }
 
-/** The models without a price: reports count their usage as a cost of 0, so the reported spend leaves it out. */
+/**
+ * The models without a price: reports count their usage as a cost of 0, so the reported spend leaves their usage out.
+ */
 export interface Unpriced {
   /**
    * Reports whether the list of models has no price for a model. Removed models have none either, so callers ask only

@@ -21,8 +21,8 @@ export const queryClient = new QueryClient({
       gcTime: 60_000,
       retry: (count, error) => count < 2 && error instanceof ApiFailure && (error.status === 0 || error.status >= 502),
     },
-    // A change is never queued until the network is back. What was sent and answered, such as a password or a new key,
-    // is forgotten when its dialog closes.
+    // A change is never queued until the network is back. The request and its answer, such as a password or a new key,
+    // are forgotten when their dialog closes.
     mutations: { networkMode: "always", gcTime: 0 },
   },
 });

@@ -76,7 +76,7 @@ export function isCut(name: string): boolean {
   return /_[0-9a-f]{6}$/.test(name);
 }
 
-/** Calls a tool by the name that the list has for it. */
+/** Calls a tool by its name in the list. */
 export async function callTool(name: string, given: JsonObject, signal: AbortSignal): Promise<ToolResult> {
   const result = await ask("tools/call", { name, arguments: given }, { name, signal });
   if (result["resultType"] === "input_required") {

@@ -25,7 +25,10 @@ const requestId = /req_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
 const focus = (field: HTMLInputElement | null) => field?.focus();
 
 interface FindProps {
-  /** The pages to find. The module of the menu is not imported here: it would move into the script of the start. */
+  /**
+   * The pages to find. They are passed in: importing the menu's module here would move that module into the start
+   * script.
+   */
   sections: readonly Section[];
   close(): void;
 }

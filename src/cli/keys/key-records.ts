@@ -87,9 +87,9 @@ export async function readKeyArgument(
 }
 
 /**
- * Returns the one key that `wanted` identifies: by id, name, last four characters, or a whole key (from standard input,
- * see `readKeyArgument`). A whole key is compared by its visible part and never sent. Prefers a key of this status.
- * Rejects with a CliError that lists the candidates if several remain.
+ * Returns the one key that `wanted` identifies: by id, name, last four characters, or a whole key from standard input.
+ * A whole key is compared by its visible part and never sent. Prefers a key of this status. Rejects with a CliError
+ * that lists the candidates if several remain.
  */
 export async function findKey(
   connection: Connection,

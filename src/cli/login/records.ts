@@ -13,7 +13,7 @@ export function recordsOf<const Noun extends string, Shape extends z.ZodType>(no
   const path = (id: string) => `/${noun}s/${encodeURIComponent(id)}`;
   return {
     path,
-    /** Returns all records that the connection may see, newest first. */
+    /** Returns all records that the connection's credential may read, newest first. */
     async list(connection: Connection, signal: AbortSignal): Promise<Found<Noun, Shape>[]> {
       const entries = await requestList(connection, `/${noun}s`, signal);
       return entries.map((raw) => read(raw, connection, `list of ${noun}s`));

@@ -26,8 +26,8 @@ export interface WatchOptions {
 
 /**
  * Watches the configuration file of a running server. If the file is invalid or empty, the running configuration stays.
- * Some tools empty a file before they write it, and a full disk may leave it empty. The file is also read again when a
- * secret changes that it refers to.
+ * Some tools empty a file before they write it, and a full disk may leave it empty. If a secret that the file refers to
+ * changes, the file is read again too.
  */
 export function watchConfigFile({ config, server, log, secrets, reloaded }: WatchOptions): void {
   const { path } = config.file;

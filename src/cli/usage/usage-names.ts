@@ -17,8 +17,8 @@ const allowed = z.object({ app: z.object({ id: z.string(), name: z.string() }) }
 const withEnvironment = /^(mbr_.+)_[a-z]+$/;
 
 /**
- * Returns the rows with names. `readGrants` returns the same usage by key and app: it shows which app an OAuth grant
- * belongs to. It is called only if the rows lack key or app.
+ * Returns the rows with names. If the key of a row is an OAuth grant and the rows lack the app, `readGrants` is called:
+ * it returns the same usage by key and app, which shows the grant's app.
  */
 export async function withNames<Row extends Named>(
   connection: Connection,

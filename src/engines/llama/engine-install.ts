@@ -194,8 +194,8 @@ function isNone(cpu: unknown): boolean {
 }
 
 /**
- * Returns the devices that the installed back-end finds, by starting the library in a child process. If there
- * are none, it must at least run on the CPU; otherwise throws a SetupError.
+ * Returns the devices that the installed back-end finds, by starting the library in a child process. If it finds none,
+ * the back-end must at least run on the CPU; otherwise throws a SetupError.
  */
 async function findDevices(directory: string, backend: Backend, signal: AbortSignal): Promise<string[]> {
   if (backend !== "cpu") {

@@ -52,8 +52,8 @@ async function holderOf(path: string): Promise<number | undefined> {
 }
 
 function isHeld(pid: number, path: string): boolean {
-  // In a container, each start may have the same process id. So a lock with our own id that we do not hold is
-  // left over.
+  // In a container, each start may have the same process id. So a lock with this process's id that this process does
+  // not hold is left over from an earlier start.
   return pid === process.pid ? held.has(path) : isProcessAlive(pid);
 }
 

@@ -39,15 +39,15 @@ export interface Lease {
    */
   leaves(to: Leaving): void;
   /**
-   * True if the model may stop now. False while another model loads on the same GPU, because freed memory would
-   * distort the memory that it measures.
+   * True if the model may stop now. False while another model loads on the same GPU, because freed memory would distort
+   * the memory measurement of the loading model.
    */
   readonly mayLeave: boolean;
   /** Call this once the model sleeps. `amounts` is the memory that it still uses. */
   slept(amounts: Amounts): void;
   /**
-   * Reserves the memory to wake a sleeping model, like `claim`. The model then counts as loading again. Also rejects if
-   * the model must leave first.
+   * Reserves the memory to wake a sleeping model, and waits and rejects like `claim`. The model then counts as loading
+   * again. Also rejects if the model must free its memory first.
    */
   grow(amounts: Amounts, signal: AbortSignal): Promise<void>;
   /** Ends the lease. Call this once the model's process has ended. */
@@ -259,7 +259,7 @@ interface HoldingPorts {
   changed(): void;
   want(holding: Holding, need: Amounts, signal: AbortSignal): Promise<Holding>;
   isLoadingBeside(holding: Holding): boolean;
-  /** Called when the model must leave. If it waits for the memory to wake up, that claim is rejected. */
+  /** Called when the model must leave. If the model waits for memory to wake up, its claim is rejected. */
   goes(holding: Holding): void;
   ended(holding: Holding): void;
 }

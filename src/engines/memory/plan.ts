@@ -148,7 +148,7 @@ class Planning<H extends MemoryHolding, W extends Wanted<H>> {
   }
 
   /**
-   * Returns the time from which a model may be told to yield. It has then served as long as it took to load, so
+   * Returns the time from which a model may be told to yield. The model has then served as long as it took to load, so
    * that models spend at most half of the time on loading.
    */
   #yieldsFromMs({ servesSinceMs, loadMs }: H): number {

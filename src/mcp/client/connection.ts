@@ -318,8 +318,8 @@ export class Connection {
   }
 
   /**
-   * Returns the call that a message belongs to: that of its stream, or the only running one; undefined if several are
-   * possible.
+   * Returns the call that a message belongs to: the call of its stream, or the only running call. Undefined if several
+   * calls are possible.
    */
   #callOfMessage(): Call | undefined {
     const call = currentCall.getStore();
@@ -376,8 +376,8 @@ function notReady(server: string): GatewayError {
 }
 
 /**
- * Returns the options for negotiating the protocol revision. For a pinned revision with sessions, it is offered first;
- * the server may answer with another one.
+ * Returns the options for negotiating the protocol revision. A pinned revision with sessions is offered first, and the
+ * server may answer with another revision.
  */
 function negotiationOf(only: ToolProtocolVersion | null | undefined, probe: { timeoutMs: number }) {
   if (!only) return { versionNegotiation: { mode: "auto" as const, probe } };

@@ -51,7 +51,7 @@ const aliveMs = 60_000;
 const offeredRoom = "offered-tool-processes";
 /** Error codes of JSON-RPC 2.0, 5.1. */
 const [parseError, invalidRequest, invalidParams] = [-32_700, -32_600, -32_602];
-/** Maximum nesting depth of a message. Clients' requests may have half of it. */
+/** Maximum nesting depth of a message. Requests of clients are limited to half of this depth. */
 const maxDepth = 128;
 
 export class OfferedServers implements OfferedTools {

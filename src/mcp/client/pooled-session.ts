@@ -104,8 +104,8 @@ export class PooledSession implements ClientSession {
   }
 
   /**
-   * Called when the server's node is back, or with `isLost` when it has gone or was replaced. Open requests continue,
-   * and lists are read again.
+   * Called when the server's node is connected again, or with `isLost` when the node has gone or was replaced. Open
+   * requests continue, and lists are read again.
    */
   moved(isLost: boolean): void {
     if (isLost) {

@@ -29,7 +29,7 @@ export interface FoundAuthorization {
 export type GivenTokens = Pick<OAuthTokens, "access_token" | "refresh_token" | "expires_in" | "scope">;
 
 const timeoutMs = 10_000;
-/** Maximum bytes of a metadata or token response; usual ones have a few thousand. */
+/** Maximum bytes of a metadata or token response. Usual responses have a few thousand bytes. */
 const maxBytes = 262_144;
 const maxTokenLength = 16_384;
 const sdk = () => import("@modelcontextprotocol/client");

@@ -77,8 +77,8 @@ export class ConnectFlow {
   }
 
   /**
-   * Returns the client metadata document of a server, which may not exist, for authorization servers that accept one
-   * (draft-ietf-oauth-client-id-metadata-document).
+   * Returns the OAuth client metadata document for an MCP server of this name, which need not exist. Some authorization
+   * servers accept such a document instead of a registration (draft-ietf-oauth-client-id-metadata-document).
    */
   clientDocument(server: string) {
     const issuer = this.#options.issuer();
@@ -123,7 +123,7 @@ export class ConnectFlow {
 
   /**
    * Completes the flow after the callback. Throws `invalid_request` if another session started it, `permission_denied`
-   * if the user declined, and as `begin` does.
+   * if the user declined, and the errors of `begin`.
    */
   async complete(
     { path, query }: { path: string; query: URLSearchParams },

@@ -190,7 +190,7 @@ export class PersonConnections implements ToolConnections {
     this.#resting.set(id, { restSeconds, untilSeconds: this.#options.clock.nowSeconds() + restSeconds, detail });
   }
 
-  /** Returns the current token while it is valid. Throws `service_unavailable` afterwards. */
+  /** Returns the current token, which could not be refreshed. Throws `service_unavailable` if the token has expired. */
   #unrenewed({ id, expiresAt }: StoredToolConnection, { accessToken }: ToolTokens): string {
     const nowSeconds = this.#options.clock.nowSeconds();
     if (expiresAt === null || expiresAt > nowSeconds) return accessToken;

@@ -61,7 +61,7 @@ export function digestOf(seen: string): string {
   return new Bun.CryptoHasher("sha256").update(seen).digest("hex");
 }
 
-/** Compares a reported definition with its record `before`; undefined if there is none. */
+/** Compares a reported definition with its record. `before` is undefined if there is no record yet. */
 export function judge(before: ToolDefinition | undefined, said: Said): Judged {
   const { seen, isApproved, nowSeconds: seenAt } = said;
   if (before?.seen === seen && !(isApproved && isWaiting(before))) return { state: before.state };

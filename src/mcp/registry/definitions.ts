@@ -265,7 +265,10 @@ export class Definitions implements DefinitionGuard {
     return known && Bun.deepEquals(known.all, all) ? known : { all, changes: 0 };
   }
 
-  /** Compares a definition with its record. Returns undefined if it is too long or the server has too many. */
+  /**
+   * Compares a definition with its record. Returns undefined if the definition is too long, or if the server has too
+   * many records for a new one.
+   */
   #judge(
     all: ReadonlyMap<string, ToolDefinition>,
     { server, origin, kind }: Listed,

@@ -26,7 +26,8 @@ export interface RequestHandlerDeps extends ServerCatalogDeps, ServerCallsDeps {
 }
 
 /**
- * Milliseconds after which initialization no longer waits for a slow server. It then counts as having every capability.
+ * Milliseconds after which initialization no longer waits for a slow server. Such a server counts as having every
+ * capability.
  */
 const introductionPatienceMs = 3_000;
 const pageSize = 1_000;

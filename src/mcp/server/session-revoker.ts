@@ -31,8 +31,8 @@ export class SessionRevoker {
   }
 
   /**
-   * Watches a session or stream. `end` is called when its credential is no longer valid. Returns a function to call
-   * when it ends otherwise.
+   * Watches a session or stream. `end` is called when its credential is no longer valid. Returns a function to call if
+   * the session or stream ends for another reason.
    */
   add(principal: Principal, untilSeconds: number | undefined, end: () => void): () => void {
     const entry: Entry = { principal, untilSeconds, end };

@@ -153,8 +153,8 @@ export class Sessions {
   }
 
   /**
-   * Ends a session if there are too many: one of the same owner, or else one of the account with the most. Idle
-   * sessions are ended first, then the least recently used.
+   * Ends a session if there are too many: a session of the same owner, or else of the account that has the most
+   * sessions. Idle sessions are ended first, then the least recently used.
    */
   #makeRoom({ owner }: Session): void {
     const all = [...this.#byId.values()];

@@ -120,8 +120,8 @@ export class SuspendedCalls {
   }
 
   /**
-   * Continues the call with this state; returns undefined if `state` is no such state. Rejects if the call is unknown,
-   * has ended, belongs to another owner, or if `isSame` returns false.
+   * Continues the call with this state. Returns undefined if `state` does not have the form of a suspended call's
+   * state. Rejects if the call is unknown, has ended, belongs to another owner, or if `isSame` returns false.
    */
   resume(
     client: ClientCall,

@@ -3,7 +3,7 @@ import type { JsonObject } from "../../domain/tools/client-session.ts";
 import { invalidParams, RpcError } from "./rpc-error.ts";
 import { isObject } from "./server-lists.ts";
 
-/** Reserved names; no tool of a server gets them (see `publicName`). */
+/** Public names that are reserved: a server's tool of the same public name gets another one. */
 export const searchToolNames = { search: "search_tools", call: "call_tool" } as const;
 const [defaultFound, maxFound] = [10, 50];
 const maxQueryLength = 1_000;

@@ -17,7 +17,10 @@ const beginnings: Partial<Record<NotificationType, NotificationType>> = {
   "node.back": "node.away",
 };
 const incidents: ReadonlySet<NotificationType | undefined> = new Set(Object.values(beginnings));
-/** Seconds after which Alertmanager ends an alert by itself. An incident usually ends by its second event before. */
+/**
+ * Seconds after which Alertmanager ends an alert by itself. Usually the second event of an incident ends the alert
+ * earlier.
+ */
 const [incidentSeconds, eventSeconds] = [7 * 86_400, 3_600];
 /** The maximum length of a summary at PagerDuty. */
 const maxSummary = 1_024;

@@ -21,7 +21,8 @@ export function receiverUrl(text: string, { allowLoopback, networks }: EgressRul
   const isLiteral = parseRange(host) !== undefined;
   const isLoopback = isLiteral ? isLoopbackAddress(host) : /(^|\.)localhost\.?$/i.test(host);
   if (allowLoopback && isLoopback && /^https?:$/.test(url.protocol)) return url.href;
-  // A name that is not permitted itself may lead to a permitted range; each attempt checks its addresses.
+  // A host name that is not permitted itself may resolve to an address in a permitted range. Each attempt checks the
+  // addresses.
   const isPermitted = networks && (networks.hosts.includes(host) || rangesContain(networks.ranges, host));
   const mayBePermitted = isPermitted || (networks && networks.ranges.length > 0 && !isLiteral && !isLoopback);
   if (mayBePermitted && /^https?:$/.test(url.protocol)) return url.href;

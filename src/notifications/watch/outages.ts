@@ -75,7 +75,8 @@ export class Outages {
         // The subject contains the cause, so that a new cause is reported again.
         began: (since) =>
           operatorTidings("upstream.failing", `${subject} ${cause}`, since, { upstream, ...figures, since }),
-        // If the upstream only gets no more requests, nobody knows whether it works.
+        // If the upstream merely gets no more requests, it is unknown whether the upstream works, so its recovery is
+        // not reported.
         ended: (since, now) =>
           isProven
             ? operatorTidings("upstream.recovered", subject, since, { upstream, failing_seconds: now - since })

@@ -154,7 +154,7 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
 
   /**
    * Resolves when the request is admitted and the response is stored, so that the client can be answered. Rejects with
-   * the client's GatewayError; the run has then ended.
+   * the GatewayError for the client; the run has then ended.
    */
   async begin(begin: BackgroundBegin): Promise<void> {
     try {

@@ -45,7 +45,7 @@ export class RunWriter {
   #responseDueMs = 0;
   /** The reason why the response is no longer written; undefined before. */
   #gone: "elsewhere" | "deleted" | undefined;
-  /** True if another process has ended the response because it took this process for dead. */
+  /** True if another process has ended the response, because that process considered this process dead. */
   #isAbandoned = false;
   /** True once `end` was called. */
   #isEnding = false;
@@ -72,8 +72,8 @@ export class RunWriter {
   }
 
   /**
-   * Resolves to false if another process took this process for dead and failed the response, or if this cannot be found
-   * out in time. After true, no other process takes this one for dead before `end` is called. Never rejects.
+   * Resolves to false if another process considered this process dead and failed the response, or if the store does not
+   * answer in time. After true, no other process considers this process dead before `end` is called. Never rejects.
    */
   async isOurs(): Promise<boolean> {
     const { id, background, turns, clock, events } = this.#options;

@@ -22,7 +22,10 @@ export class StoreTurns {
     this.#clock = clock;
   }
 
-  /** Runs `work` when a slot is free. Rejects with its error, and without calling it while the store is unavailable. */
+  /**
+   * Runs `work` when a slot is free. Rejects with the error of `work`. While the store is unavailable, rejects without
+   * calling `work`.
+   */
   async take<Result>(work: () => Promise<Result>): Promise<Result> {
     if (this.#working < atOnce) this.#working++;
     else await new Promise<void>((resolve) => this.#waiting.push(resolve));
@@ -39,7 +42,7 @@ export class StoreTurns {
     const nowMs = this.#clock.monotonicMs();
     if (this.#awayUntilMs !== undefined) {
       if (nowMs < this.#awayUntilMs) throw new Error("The store is away.");
-      // Lets only this caller try: until its result or `retryMs`, other callers get an error.
+      // Only this caller tries the store. Other callers get an error until its result arrives or `retryMs` has passed.
       this.#awayUntilMs = nowMs + retryMs;
     }
     try {

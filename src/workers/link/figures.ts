@@ -3,7 +3,7 @@ import type { LimitSet, LimitState, LimitStatus, Reservation } from "../../domai
 import type { FrameLink, Words } from "./frame-link.ts";
 import type { GrantText } from "./messages.ts";
 
-/** The kind of a message that asks for an admission, like `admit` of `ToPrimary`. */
+/** The kind of a message that asks for an admission. The same question as JSON is the message `admit`. */
 export const admitKind = 1;
 /** The kind of a message that grants an admission. */
 export const grantKind = 2;

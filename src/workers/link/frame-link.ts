@@ -21,7 +21,7 @@ export interface LinkListener {
   received(message: Message): void;
   /**
    * Called with a message without text. Its numbers are in `words` from `at` on, until this call returns. `kind` is the
-   * sender's.
+   * message's kind, which the sender chose.
    */
   figures(kind: number, words: Words, at: number): void;
   /** Called once, as the last event. `fault` is the reason why this end closed the link. */

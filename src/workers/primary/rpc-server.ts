@@ -56,7 +56,7 @@ export interface SettledLease {
   readonly nanoUsd: number;
 }
 
-/** A lease, which has the number of its question. It is open once granted. */
+/** A lease of the worker. The lease has the number of the question that asked for it, and is open once granted. */
 class OpenLease {
   readonly limits: LimitSet;
   readonly reservation: Reservation;

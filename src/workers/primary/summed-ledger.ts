@@ -60,8 +60,8 @@ export class SummedLedger implements Pick<Ledger, "readTotals" | "flush"> {
   }
 
   /**
-   * Called when a worker's request was settled in the limits. If a read of its owner runs, adds the usage, because the
-   * worker's earlier answer lacks it.
+   * Called when a worker's request was settled in the limits. If a read of the owner's totals is running, adds the
+   * usage, because the worker's earlier answer lacks it.
    */
   settled(worker: object, { limits, reservation, tokens, nanoUsd }: SettledLease): void {
     for (const { owner, reported, waiting } of this.#readings) {

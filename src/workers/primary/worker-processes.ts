@@ -25,7 +25,7 @@ export interface WorkerProcessesOptions {
   /** The directory of the socket. Only this process may use it. */
   directory: string;
   rpcServer: RpcServerOptions;
-  /** Returns the cached tiers of the database: a worker that drops its own must not wait for the database. */
+  /** Returns the cached tiers of the database: a worker that drops its own cache must not wait for the database. */
   tiers(): unknown;
   /** Records a request that a worker refused. */
   refused(request: ToPrimary["refused"][0]): void;
@@ -56,8 +56,8 @@ const pollEveryMs = 2_000;
 const figuresMs = 1_000;
 const flushMs = 5_000;
 /**
- * Milliseconds within which a hold must end. A little later, a worker that answered it writes again, even without a
- * release.
+ * Maximum milliseconds for which workers hold back writes to the database. A little later, a worker that has answered
+ * writes again, even without a release.
  */
 const holdMs = 4_000;
 const pollMs = 20;
@@ -199,7 +199,10 @@ export class WorkerProcesses {
     return (await Promise.all(asked)).every(Boolean);
   }
 
-  /** Asks the workers for settled usage that is not in the database yet: see `SummedLedgerOptions.hold`. */
+  /**
+   * Asks all workers for settled usage that is not in the database yet, and calls `report` for each answer. Until the
+   * returned function is called, workers write nothing to the database. Rejects if one of them cannot answer in time.
+   */
   async hold(owner: TotalsOwner, report: (worker: object, waiting: SpanTotals) => void): Promise<() => void> {
     const releases: (() => void)[] = [];
     const release = () => {

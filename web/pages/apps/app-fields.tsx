@@ -81,7 +81,7 @@ export function AppFields({ draft, change, errorOf, isNew }: AppFieldsProps) {
   );
 }
 
-/** The fields for the maximum that the app may ask its users to allow. */
+/** The fields for the most permissions and tools that the app may request from its users. */
 function MostFields({ draft, change, errorOf }: Omit<AppFieldsProps, "isNew">) {
   return (
     <>

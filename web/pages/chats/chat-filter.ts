@@ -19,7 +19,10 @@ export function labelsOf(text: string): string[] {
   return text.split("\n").filter(isLabel);
 }
 
-/** Reports whether a text is `name=value` with both parts. An empty value would make the server search for it. */
+/**
+ * Reports whether a text is `name=value` with both parts. For an empty value, the server would search for labels whose
+ * value is empty.
+ */
 export function isLabel(text: string): boolean {
   const { name, value } = parted(text);
   return name !== "" && value !== "";

@@ -28,7 +28,8 @@ export function LimitsPage() {
   const refusals = useRefusals(days, 6 * liveMs);
   const names = useNames(true);
   const isOwn = account.data?.quota.usage_of === "caller";
-  // Each part waits until the parts above have loaded, because their height is unknown before and would move the part.
+  // Each part waits until the parts above have loaded, because a part above that loads later would move the parts
+  // below.
   const hasAccount = account.data || account.error;
   const hasRefusals = hasAccount && (refusals.data || refusals.error) && !names.isPending;
   const hasTiers = tiers.data || tiers.error;

@@ -22,8 +22,8 @@ import { DefinitionState, wordsFor } from "./mcp-server-words.tsx";
 import { useDecision } from "./use-decision.ts";
 
 /**
- * Numbers of pending definitions that are shown in full, at first and at most. The next ones follow once these are
- * decided.
+ * Numbers of pending definitions that are shown in full, at first and at most. The next definitions follow once the
+ * shown ones are decided.
  */
 const [inFull, maxInFull] = [5, 25];
 /** A list with more entries than this has a search field; in a shorter list an entry is found at a glance. */

@@ -17,8 +17,8 @@ interface Step {
 }
 
 /**
- * If the product of both lengths is larger, everything counts as changed: time and memory of the comparison grow with
- * that product.
+ * Maximum product of both lengths, because time and memory of the comparison grow with that product. Above the maximum,
+ * everything counts as changed.
  */
 const maxCells = 1_000_000;
 

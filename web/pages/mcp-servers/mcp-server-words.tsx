@@ -12,7 +12,10 @@ export function ServerState({ server: { enabled, waiting } }: { server: McpServe
   );
 }
 
-/** Returns the server's address, or its node if it has none. */
+/**
+ * Returns the location of an MCP server in words: its address, its name at a node, or that it is a program on this
+ * machine.
+ */
 export function locationOf({ place, url, node }: McpServer): string {
   if (node) return `${node.server}, on a node`;
   return place === "command" ? "A program on this machine" : (url ?? "");

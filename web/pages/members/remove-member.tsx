@@ -59,7 +59,7 @@ export function RemoveMember({ member, isSelf, close }: RemoveMemberProps) {
   );
 }
 
-/** Switches to another account. Without one, the server's own page explains the next step. */
+/** Switches to another account. If the user has no other account, the server's own page explains the next step. */
 async function leaveAccount(others: readonly { id: string; status: string }[]): Promise<void> {
   const next = others.find(({ status }) => status === "active");
   if (next) {

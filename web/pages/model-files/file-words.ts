@@ -22,7 +22,7 @@ export const useWords: Record<PulledModel["use"], readonly [kind: StateKind, wor
   failed: ["bad", "Failed to load"],
 };
 
-/** Explains `fit` with its numbers. */
+/** Explains in words why a model fits or not, with the amounts of memory. */
 export function whyFits({ memory: need, fit }: PulledModel, memory: Memory): string {
   if (!need) return "Memory need unknown.";
   const { free_bytes: free, evictable_bytes: idle, total_bytes: total, pinned_bytes: pinned } = memory;

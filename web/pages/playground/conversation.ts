@@ -85,7 +85,10 @@ export class Conversation {
     void this.#ask(model, asking, this.#state.exchanges);
   }
 
-  /** Asks a question in place of an earlier one, with its files: the earlier exchange and all later ones are dropped. */
+  /**
+   * Asks a question in place of an earlier question, and sends the earlier question's files again. The earlier exchange
+   * and all later exchanges are dropped.
+   */
   askAgain(model: string, id: number, asking: Asking): void {
     const index = this.#state.exchanges.findIndex((exchange) => exchange.id === id);
     if (this.#state.running || index < 0) return;
@@ -231,7 +234,7 @@ class LiveAnswer implements AnswerObserver {
   /** Runs the calls of the current request, one after the other, and returns them with their results. */
   async runTools(allowed: ReadonlySet<string>, usage: Usage | null, signal: AbortSignal): Promise<readonly ToolCall[]> {
     for (const [index, call] of this.#calls.entries()) {
-      // A model may name any tool, also one that a text told it to call.
+      // A model may name any tool, for example because a text in the conversation told the model to call it.
       const result = allowed.has(call.name)
         ? await resultOf(call, signal)
         : "Error: the user did not choose this tool.";

@@ -32,7 +32,7 @@ export function withPiece(calls: readonly ToolCall[], piece: JsonObject): ToolCa
   return index < calls.length ? calls.with(index, call) : [...calls, call];
 }
 
-/** Calls the tool. A failure becomes the result, because the model can answer it. */
+/** Calls the tool. A failure becomes the result, because the model can react to the failure. */
 export async function resultOf({ name, arguments: written }: ToolCall, signal: AbortSignal): Promise<string> {
   try {
     const given: unknown = JSON.parse(written === "" ? "{}" : written);

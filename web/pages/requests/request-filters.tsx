@@ -16,7 +16,7 @@ import { outcomeLooks, outcomes } from "./outcome.tsx";
 /** The filter parameters in the page's address. */
 export const noFilter = {
   ...{ model: "", key: "", app: "", tag: "", outcome: "", stream: "", ...anyTime },
-  // The filters of operators. `of` chooses one account or all accounts, which the rest narrows.
+  // The filters of operators. `of` chooses one account or all accounts, and the other filters narrow this choice.
   ...{ of: "", account: "", upstream: "" },
 };
 const tagPattern = /^[A-Za-z0-9][\w.:@/=+-]{0,127}$/;

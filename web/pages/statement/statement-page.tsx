@@ -57,7 +57,7 @@ export function StatementPage() {
   );
 }
 
-/** Returns the columns of the statement on screen, which is the previous one while another loads. */
+/** Returns the columns of the statement on screen, which is the previous statement while another loads. */
 function columnsOf(statement: Statement | StatementOfAccounts, { columns }: Asked): readonly string[] {
   if (!("account" in statement)) return ["account"];
   return columns.length === statement.group_by.length &&

@@ -38,7 +38,7 @@ export const sourceNames: Record<Upstream["source"], string> = {
   node: "Node",
 };
 
-/** Returns the server's address, or where it runs if it has none. */
+/** Returns the model server's address. For a server without an address, returns where the server runs. */
 export function addressOf({ url, source }: Upstream): string {
   return url ?? (source === "node" ? "through a node" : "in this server");
 }

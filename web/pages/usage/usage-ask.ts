@@ -14,7 +14,7 @@ import { type MetricName, metrics } from "../../parts/usage/usage-metrics.ts";
 export const defaults = {
   ...{ range: "30d", from: "", to: "", bucket: "auto", group: "model", metric: "requests" },
   ...{ model: "", key: "", app: "", tag: "", rows: "groups", sort: "-requests" },
-  // The filters of operators. `of` chooses one account or all accounts, which the rest narrows.
+  // The filters of operators. `of` chooses one account or all accounts, and the other filters narrow this choice.
   ...{ of: "", account: "", organization: "", upstream: "", deployment: "", outcome: "" },
 };
 export type Said = Readonly<Record<keyof typeof defaults, string>>;

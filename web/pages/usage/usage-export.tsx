@@ -1,4 +1,4 @@
-// Exports the explorer's data from the same endpoint: CSV from the server, or JSON.
+// Exports the data that the explorer shows, from the endpoint that the explorer reads: CSV from the server, or JSON.
 import { Menu } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { DownloadIcon } from "@primer/octicons-react";

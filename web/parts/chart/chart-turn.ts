@@ -1,4 +1,5 @@
-// Schedules the drawing of charts: when one comes near the viewport, and one per task, to keep the page responsive.
+// Schedules the drawing of charts: a chart is drawn when it comes near the viewport, each in a task of its own, to keep
+// the page responsive.
 import { type RefObject, useEffect, useState } from "react";
 import type UPlot from "uplot";
 

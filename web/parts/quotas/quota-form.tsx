@@ -20,7 +20,7 @@ interface Bounded {
   quotas: QuotaRule[];
 }
 
-/** The default budget of end users has another name for its quotas. */
+/** For the default budget of end users, the API names the quotas `default_quotas`. */
 type Body = Bounded | { default_quotas: QuotaRule[] | null };
 
 interface QuotaFormProps {

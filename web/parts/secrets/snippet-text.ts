@@ -24,7 +24,8 @@ interface Snippet {
 }
 
 /**
- * The variable that the SDKs read. The headrace command reads another, so that it never sends a key of another service.
+ * The variable that the SDKs read. The headrace command reads another variable, so that the command never sends another
+ * service's key.
  */
 const keyVariable = "OPENAI_API_KEY";
 const commandKeyVariable = "HEADRACE_API_KEY";

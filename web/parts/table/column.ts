@@ -9,7 +9,10 @@ export interface Column<Row> {
   numeric?: boolean;
   /** CSS width in rem; columns without one share the rest. */
   width?: string;
-  /** Hidden if the table is too narrow for all of its columns; `middle` columns stay down to 40 rem. */
+  /**
+   * If true, the column is hidden while the table is too narrow for all columns. A `middle` column stays visible down
+   * to a width of 40 rem.
+   */
   wideOnly?: boolean | "middle";
   /** The current sorting of a sortable column; `head` has the button. */
   sort?: "ascending" | "descending" | "none";

@@ -1,4 +1,4 @@
-// Renders a long list in stages, so that none blocks the browser.
+// Renders a long list in stages, so that no stage blocks the browser.
 import { startTransition, useEffect, useState } from "react";
 
 /**

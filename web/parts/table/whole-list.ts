@@ -8,8 +8,8 @@ import { allRows, type Rows } from "./long-table.tsx";
 export type SortValue<Row> = (row: Row) => string | number;
 
 /**
- * Loads and sorts a list. `order` is the name of a column, with `-` before it if the order is descending; nothing is
- * loaded if it is empty. `orderOf` returns how the column with this name is sorted, and must be stable.
+ * Loads and sorts a list. `order` is the name of a column, with `-` before the name if the order is descending. If
+ * `order` is empty, nothing is loaded. `orderOf` returns how the column with this name is sorted, and must be stable.
  */
 export function useWholeList<Row>(
   path: string,

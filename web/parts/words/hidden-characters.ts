@@ -6,7 +6,7 @@ export interface Seen {
   isHidden: boolean;
 }
 
-/** Emoji legitimately contain such characters. */
+/** Matches a whole emoji, or one hidden character. Hidden characters within an emoji are legitimate. */
 const emojiOrHidden =
   /\p{Extended_Pictographic}\u{FE0F}?(?:\u{200D}\p{Extended_Pictographic}\u{FE0F}?)*|[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/gu;
 const usual = new Set(["\n", "\t"]);

@@ -1,4 +1,4 @@
-// The status of a key, and its end.
+// The status of a key. If the key ends within a week, the time of its end is shown too.
 import { Group } from "@mantine/core";
 import { nowSeconds } from "../../api/server-time.ts";
 import type { ApiKey } from "../../api/types.ts";

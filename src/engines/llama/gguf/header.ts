@@ -15,8 +15,8 @@ export type GgufValue = number | boolean | string | readonly number[];
 
 export interface GgufHeader {
   /**
-   * The metadata: texts up to `maxTextLength`, lists of up to `maxListLength` numbers, and single values. Longer
-   * ones are left out.
+   * The metadata: texts up to `maxTextLength`, lists of up to `maxListLength` numbers, and single values. Longer texts
+   * and lists are left out.
    */
   metadata: ReadonlyMap<string, GgufValue>;
   /** The number of entries of each list, also of those that `metadata` leaves out. */

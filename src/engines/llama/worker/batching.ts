@@ -1,6 +1,6 @@
-// Makes parallel generations share batches, each with the next token of every generation. The library starts a
-// batch with whatever is queued, so generations that come back a moment later would miss it and need another
-// batch (40 % more batches, measured with four and eight chats). A new chat would also wait long for the
+// Makes parallel generations share batches, each with the next token of every generation. The library starts a batch
+// with the evaluations that are queued. A generation that queues its next token a moment later would miss the batch and
+// need another one (40 % more batches, measured with four and eight chats). A new chat would also wait long for the
 // context, because batches leave no gap.
 import type { BatchingOptions, CustomBatchingPrioritizationStrategy } from "node-llama-cpp";
 

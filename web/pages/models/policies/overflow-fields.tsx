@@ -12,7 +12,7 @@ import type { FormTarget, OverflowForm, Span } from "./policy-form.ts";
 
 interface OverflowFieldsProps {
   overflow: OverflowForm;
-  /** The upstreams of the model's deployments; empty if it runs wherever it is found. */
+  /** The upstreams of the model's deployments; empty if the model runs on any upstream that has it. */
   ownUpstreams: readonly string[];
   error: ApiFailure | null;
   change(overflow: OverflowForm): void;

@@ -14,7 +14,7 @@ import { ShadowFields, SplitFields } from "./share-fields.tsx";
 
 export interface PolicyFieldsProps {
   policies: PoliciesForm;
-  /** The upstreams of the model's deployments; empty if it runs wherever it is found. */
+  /** The upstreams of the model's deployments; empty if the model runs on any upstream that has it. */
   places: readonly string[];
   /** The ids of the other models. */
   ids: readonly string[];

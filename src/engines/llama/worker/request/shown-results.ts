@@ -9,9 +9,9 @@ import type {
 import type { Library } from "../library.ts";
 
 /**
- * Renders a history with tool results. For a Jinja template the library would convert them badly: objects became
- * "[object Object]", and texts got JSON quotes. So the template gets placeholders, which are then replaced by the
- * unchanged texts. Other templates get the results as values, and write JSON where their models read that.
+ * Renders a history with tool results. The library converts results badly for a Jinja template: objects become "[object
+ * Object]", and texts get JSON quotes. So a Jinja template gets placeholders, which are then replaced by the unchanged
+ * texts. Other templates get the results as values, and write JSON where their models read that.
  */
 export function renderWithResults(
   library: Library,
