@@ -336,6 +336,7 @@ const others = {
     },
     files: [
       "src/server/workers.ts",
+      "src/server/primary/sockets.ts",
       "src/server/worker/worker.ts",
       "src/server/worker/worker-routing.ts",
       "src/workers/primary/worker-processes.ts",

@@ -4,20 +4,25 @@ import { GatewayError, invalidRequest } from "../base/errors.ts";
 import { shown } from "../base/text/shown.ts";
 import { defaultEnvironments, inUsualOrder } from "../domain/api-key.ts";
 import type { Keys } from "../domain/key-ring.ts";
-import type { NodeChange, NodeJoinToken, NodeRecord, NodeStore } from "../domain/models/node.ts";
+import {
+  joinTokenSeconds,
+  type NodeChange,
+  type NodeJoinToken,
+  type NodeRecord,
+  type NodeStore,
+} from "../domain/models/node.ts";
 import { actorOf, type Principal } from "../domain/principal.ts";
 import { engineName } from "../inference/models/upstream-values.ts";
 import type { Capacity } from "../inference/routing/capacity.ts";
 import type { Router } from "../inference/routing/route.ts";
 import { requireOperator } from "../policy/manage/operator.ts";
 import { aboutInstallation, auditEvent, changedMembers, type Origin } from "../policy/records/audit.ts";
-import {
-  type CreatedJoinTokenWire,
-  type CreateJoinTokenRequest,
-  type JoinTokenWire,
-  joinTokenSeconds,
-  type NodeWire,
-  type UpdateNodeRequest,
+import type {
+  CreatedJoinTokenWire,
+  CreateJoinTokenRequest,
+  JoinTokenWire,
+  NodeWire,
+  UpdateNodeRequest,
 } from "../wire/nodes.ts";
 import { joinTokenDigest, newJoinToken } from "./join-token.ts";
 import type { NodeDirectory } from "./node-directory.ts";

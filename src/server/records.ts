@@ -14,7 +14,6 @@ import { makeDirectory } from "../storage/files/durable-file.ts";
 import { lockNames } from "../storage/files/lock-holder.ts";
 import { startCheckpoints } from "../storage/sql/checkpointer.ts";
 import { type Database, databaseName, dialectOf, openPostgres } from "../storage/sql/database.ts";
-import { buildIndexes } from "../storage/sql/postgres-indexes.ts";
 import type { PoolBounds } from "../storage/sql/postgres-pool.ts";
 import { schemaState } from "../storage/sql/schema.ts";
 import { SqlReplicaStore } from "../storage/tables/replica-store.ts";
@@ -53,7 +52,10 @@ export async function openRecords({ config, log, version, databaseBounds, opened
     : openPostgres(databaseUrl, { bounds: databaseBounds }));
   opened.add(db);
   await warnOfNewerSchema(db, log);
-  if (databaseUrl !== undefined) opened.add(buildIndexes(databaseUrl, log));
+  if (databaseUrl !== undefined) {
+    const { buildIndexes } = await import("../storage/sql/postgres-indexes.ts");
+    opened.add(buildIndexes(databaseUrl, log));
+  }
   const checkpoints = await startCheckpoints(db);
   if (checkpoints) opened.add(checkpoints);
   let feed: ChangeFeed = noChangeFeed;

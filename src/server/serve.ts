@@ -66,12 +66,13 @@ import { openObservation } from "./observation.ts";
 import { Opened } from "./opened.ts";
 import { openOwnCalls } from "./own-calls.ts";
 import { openPeople, type People, type PeopleOptions } from "./people.ts";
+import { freePort, innerSocket, removeLeftSockets, socketDirectory } from "./primary/sockets.ts";
 import { openRecords } from "./records.ts";
 import { replySeals } from "./reply-seals.ts";
 import { startFailure } from "./start-failure.ts";
 import { openToolUses, type ToolUseParts } from "./tools/tool-uses.ts";
 import { openTools } from "./tools/tools.ts";
-import { freePort, innerSocket, removeLeftSockets, socketDirectory, Workers } from "./workers.ts";
+import type { Workers } from "./workers.ts";
 
 export type { FirstKey };
 
@@ -406,6 +407,8 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
   if (config.mode === "development" && config.publicUrl === undefined) ownerKeyId = firstKey.record.id;
   keepAddress(config.dataDir, baseUrl);
   if (shared) {
+    // The code for workers is loaded only if there are workers.
+    const { Workers } = await import("./workers.ts");
     workers = opened.add(
       new Workers({
         ...{ config, ...shared, baseUrl, heartbeatMs, version, instanceId: replicas.id, governance, routing, log },

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { environments } from "../domain/api-key.ts";
 import { givenTagPattern, maxKeyTags, maxTagLength } from "../domain/key-tags.ts";
 import { byWire, keyAmounts } from "../domain/limits/amounts.ts";
+import { defaultWindowSeconds } from "../domain/limits/rate-limit.ts";
 import { maxKeyModels, maxModelPatternLength, modelPatternPattern } from "../domain/models/model-patterns.ts";
 import { responseCaches } from "../domain/models/policies/cache.ts";
 import { priorities } from "../domain/models/policies/priority.ts";
@@ -18,7 +19,6 @@ const latestTime = 253_402_300_799;
 const maxLifeSeconds = 3_153_600_000;
 
 export const defaultOverlapSeconds = 86_400;
-export const defaultWindowSeconds = 60;
 export const maxOverlapSeconds = 2_592_000;
 const maxNoteLength = 1000;
 

@@ -15,26 +15,12 @@ import {
 } from "../domain/models/model-entry.ts";
 import { modelProcessStates } from "../domain/models/model-process-state.ts";
 import { overflowSpans } from "../domain/models/policies/overflow.ts";
+import { deploymentStates } from "../domain/models/upstream.ts";
 import { comparisonKinds } from "../domain/usage/comparison.ts";
 import { attemptsShape } from "./attempts.ts";
-import { unixSeconds } from "./parts.ts";
+import { shutdownDate, unixSeconds } from "./parts.ts";
 import { policiesShape } from "./policies/model-policies.ts";
 import { priceRequest, priceShape } from "./price.ts";
-
-/** The states of a deployment, wherever a state is shown. */
-export const deploymentStates = ["ok", "unreachable", "failing", "cooling_down", "draining"] as const;
-export type DeploymentState = (typeof deploymentStates)[number];
-
-/** The date of an announced end: a day in UTC, as OpenAI writes it. */
-export const shutdownDate = z.string().meta({ format: "date" });
-
-/** Formats Unix seconds as a date in UTC. */
-export function dateOf(seconds: number): string {
-  return new Date(Math.min(seconds, lastSecond) * 1000).toISOString().slice(0, 10);
-}
-
-/** The last second of the year 9999. Upstreams may report any number as a time. */
-const lastSecond = 253_402_300_799;
 
 const maxDeployments = 100;
 

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { defaultEnvironments, environments } from "../domain/api-key.ts";
 import { byCapability } from "../domain/models/capabilities.ts";
 import { modelProcessStates } from "../domain/models/model-process-state.ts";
-import { everyModel, maxNodeModels } from "../domain/models/node.ts";
+import { everyModel, joinTokenSeconds, maxNodeModels } from "../domain/models/node.ts";
 import { offeredKinds } from "../domain/tools/node-tools.ts";
 import { modelId, unixSeconds } from "./parts.ts";
 
@@ -12,9 +12,6 @@ export const nodeStatuses = ["pending", "online", "offline", "draining"] as cons
 export type NodeStatus = (typeof nodeStatuses)[number];
 export const joinTokenStatuses = ["active", "used", "expired"] as const;
 export type JoinTokenStatus = (typeof joinTokenStatuses)[number];
-
-/** Seconds for which a join token is valid. */
-export const joinTokenSeconds = { least: 60, usual: 3600, most: 604_800 } as const;
 
 const name = z.string().min(1).max(63);
 const approvedModels = z

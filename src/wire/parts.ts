@@ -6,6 +6,17 @@ export const modelId = z.string().min(1).max(256).describe("Model ID to use; `GE
 /** Unix time. */
 export const unixSeconds = z.int().describe("Unix time in seconds.");
 
+/** The date of an announced end: a day in UTC, as OpenAI writes it. */
+export const shutdownDate = z.string().meta({ format: "date" });
+
+/** Formats Unix seconds as a date in UTC. */
+export function dateOf(seconds: number): string {
+  return new Date(Math.min(seconds, lastSecond) * 1000).toISOString().slice(0, 10);
+}
+
+/** The last second of the year 9999. Upstreams may report any number as a time. */
+const lastSecond = 253_402_300_799;
+
 /** Returns the shape of a deletion's answer. `id` names the shape in the OpenAPI document. */
 export function deletedShape<Noun extends string>(noun: Noun, id: string) {
   return z.object({ object: z.literal(noun), id: z.string(), deleted: z.literal(true) }).meta({ id });

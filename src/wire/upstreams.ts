@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { defaultEnvironments, environments } from "../domain/api-key.ts";
 import { identifierWays } from "../domain/models/isolation.ts";
-import { upstreamDefaults, upstreamSources } from "../domain/models/upstream.ts";
+import { maxModelsShown, upstreamDefaults, upstreamSources } from "../domain/models/upstream.ts";
 import { apiNames, keyHeaders, upstreamApis } from "../domain/models/upstream-speech.ts";
 import { upstreamAttemptsShape } from "./attempts.ts";
 import { unixSeconds } from "./parts.ts";
@@ -181,8 +181,6 @@ export const upstreamTestRequest = z
   })
   .meta({ id: "UpstreamTestRequest", description: "Needs either `name` or `url`." });
 export type UpstreamTestRequest = z.infer<typeof upstreamTestRequest>;
-
-export const maxModelsShown = 1000;
 
 export const upstreamTestShape = z
   .object({

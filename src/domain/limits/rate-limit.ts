@@ -2,6 +2,9 @@
 // for tokens.
 import type { LimitState } from "./limits.ts";
 
+/** Seconds of a rate limit's window, if the request names none. */
+export const defaultWindowSeconds = 60;
+
 export interface BucketRule {
   /**
    * A whole number of at least 1. The bucket is exact while `limit` times the window in milliseconds stays below 2^53.

@@ -16,6 +16,9 @@ export const everyModel = "*";
 export const maxNodes = 1_000;
 export const maxNodeModels = 200;
 
+/** Seconds for which a join token is valid. */
+export const joinTokenSeconds = { least: 60, usual: 3600, most: 604_800 } as const;
+
 /** A model as a node announces it. The environments are missing, because the gateway decides them. */
 export interface AnnouncedModel extends Omit<EngineModel, "environments"> {
   /** Maximum concurrent requests for each operation. A missing operation is unknown. */

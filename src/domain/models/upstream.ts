@@ -13,6 +13,13 @@ export type UpstreamSource = (typeof upstreamSources)[number];
 /** Defaults of an upstream's settings. */
 export const upstreamDefaults = { timeoutSeconds: 600, idleSeconds: 900 } as const;
 
+/** Maximum number of models that the test of an upstream lists. */
+export const maxModelsShown = 1000;
+
+/** The states of a deployment, wherever a state is shown. */
+export const deploymentStates = ["ok", "unreachable", "failing", "cooling_down", "draining"] as const;
+export type DeploymentState = (typeof deploymentStates)[number];
+
 /** The rule for names, also used by the configuration file. */
 export const upstreamNamePattern = /^[a-z0-9][a-z0-9._-]{0,62}$/;
 

@@ -9,7 +9,6 @@ import { chatChunk, chatCompletion } from "../../wire/chat.ts";
 import { textCompletion } from "../../wire/completion.ts";
 import { embeddingList } from "../../wire/embedding.ts";
 import type { RouteDoc, ScopedRoute } from "../exchange/route.ts";
-import { answerForm } from "./form-answer.ts";
 import { answerInference, type InferenceRouteDeps } from "./inference-answer.ts";
 import { noteRefused } from "./usage/refused-inference.ts";
 
@@ -68,10 +67,14 @@ export function inferenceRoutes(deps: InferenceRouteDeps): ScopedRoute[] {
 function handlerOf(operation: Operation, deps: InferenceRouteDeps): ScopedRoute["handle"] {
   const form = dialects[operation].task?.form;
   if (!form) return (exchange, principal) => answerInference(operation, exchange, principal, deps);
-  return (exchange, principal) =>
-    form.orJson && !isForm(exchange.req.headers.get("content-type"))
-      ? answerInference(operation, exchange, principal, deps)
-      : answerForm(operation, form, exchange, principal, deps);
+  return async (exchange, principal) => {
+    if (form.orJson && !isForm(exchange.req.headers.get("content-type"))) {
+      return await answerInference(operation, exchange, principal, deps);
+    }
+    // The code that reads forms is loaded with the first form.
+    const { answerForm } = await import("./form-answer.ts");
+    return await answerForm(operation, form, exchange, principal, deps);
+  };
 }
 
 /** Returns the OpenAPI description of one path. Each further path of a task has its own operation id. */

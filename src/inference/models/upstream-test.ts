@@ -2,11 +2,12 @@
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError, invalidRequest } from "../../base/errors.ts";
 import type { Engine } from "../../domain/models/engine.ts";
+import { maxModelsShown } from "../../domain/models/upstream.ts";
 import { apisOf, type UpstreamSpeech, usualSpeech } from "../../domain/models/upstream-speech.ts";
 import type { Principal } from "../../domain/principal.ts";
 import { requireOperator } from "../../policy/manage/operator.ts";
 import { Turns } from "../../policy/turns.ts";
-import { maxModelsShown, type UpstreamTestRequest, type UpstreamTestWire } from "../../wire/upstreams.ts";
+import type { UpstreamTestRequest, UpstreamTestWire } from "../../wire/upstreams.ts";
 import { describeFault, pollTimeoutMs } from "./engine-fault.ts";
 import type { Upstreams } from "./manage-upstreams.ts";
 import { requestedSpeech, upstreamApiKey, upstreamUrl } from "./upstream-values.ts";

@@ -4,7 +4,7 @@ import { invalidRequest } from "../../base/errors.ts";
 import { formatRange, parseRange } from "../../base/text/ip-range.ts";
 import { maskKeys } from "../../domain/api-key.ts";
 import { type GivenQuotaRule, type QuotaRule, quotaFault, quotaRuleOf } from "../../domain/limits/quota-rules.ts";
-import { defaultWindowSeconds } from "../../wire/keys.ts";
+import { defaultWindowSeconds } from "../../domain/limits/rate-limit.ts";
 
 /**
  * Control, format, surrogate and private-use characters and line separators, which could hide or rearrange the content

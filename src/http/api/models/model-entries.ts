@@ -4,8 +4,7 @@ import { z } from "zod";
 import { byCapability } from "../../../domain/models/capabilities.ts";
 import type { Model } from "../../../domain/models/model.ts";
 import { priceToWire } from "../../../domain/models/price-text.ts";
-import { dateOf, shutdownDate } from "../../../wire/models.ts";
-import { unixSeconds } from "../../../wire/parts.ts";
+import { dateOf, shutdownDate, unixSeconds } from "../../../wire/parts.ts";
 import { priceShape } from "../../../wire/price.ts";
 
 export const capabilitiesShape = z

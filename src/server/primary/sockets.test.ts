@@ -3,8 +3,8 @@ import { expect, test } from "bun:test";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { until } from "../../tests/support/headrace.ts";
-import { removeLeftSockets, socketDirectory } from "./workers.ts";
+import { until } from "../../../tests/support/headrace.ts";
+import { removeLeftSockets, socketDirectory } from "./sockets.ts";
 
 test("removes sockets of a killed server, and spares those of a copied data directory", () => {
   const base = mkdtempSync(join(tmpdir(), "headrace-test-"));
