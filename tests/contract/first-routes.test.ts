@@ -1,5 +1,6 @@
 // What is served from the start, and what is loaded by the first request for it: one table to whoever asks.
 import { expect, test } from "bun:test";
+import { join } from "node:path";
 import { RouteTable } from "../../src/http/exchange/route-table.ts";
 import { createFirstRoutes } from "../../src/http/first-routes.ts";
 import { createRoutes, type RouteDeps } from "../../src/http/routes.ts";
@@ -25,4 +26,14 @@ test("answers all requests that arrive while routes load, also for unknown paths
   });
   expect(await Promise.all(asked)).toEqual([200, 200, 404, 200, 200]);
   expect((await server.request("/v1/keys", { method: "PUT", body: {} })).headers.get("allow")).toContain("POST");
+});
+
+test("loads no shapes of management requests and no code of absent features at the start", async () => {
+  const script = `await import("./src/server/serve.ts"); console.log(Object.keys(require.cache).join("\\n"));`;
+  const child = Bun.spawn([process.execPath, "-e", script], { cwd: join(import.meta.dir, "..", "..") });
+  const loaded = (await new Response(child.stdout).text()).split("\n").map((path) => path.split("/src/")[1] ?? "");
+  expect(loaded).toContain("wire/chat.ts");
+  const later = ["wire/keys.ts", "wire/models.ts", "wire/nodes.ts", "wire/upstreams.ts", "http/routes.ts"];
+  const absent = ["server/workers.ts", "storage/sql/postgres-indexes.ts", "http/api/form-answer.ts"];
+  expect([...later, ...absent].filter((path) => loaded.includes(path))).toEqual([]);
 });
