@@ -177,8 +177,8 @@ export class IdentityProvider {
 }
 
 /**
- * Performs the checks that the library leaves to its users (OpenID Connect Core, 3.1.3.7, rules 4, 5 and 10): a token
- * for another client, or from the future, does not belong to this sign-in.
+ * Performs the checks that the library leaves to its users (OpenID Connect Core, 3.1.3.7, rules 4, 5 and 10). A token
+ * for another client, or with a time of issue in the future, does not belong to this sign-in.
  */
 function requireOwnToken(claims: Readonly<Record<string, unknown>>, clientId: string, nowSeconds: number): void {
   const { azp, iat } = claims;

@@ -196,8 +196,8 @@ function newSecret(pepper: Uint8Array, nowSeconds: number): { secret: string; re
 }
 
 /**
- * RFC 9700, 2.1.1: only PKCE distinguishes a public app from another program that got hold of its code, so it is
- * required.
+ * Requires PKCE of public apps (RFC 9700, 2.1.1), because only PKCE distinguishes such an app from another program that
+ * got hold of its code.
  */
 function pkceOf(type: App["type"], wanted: boolean): boolean {
   if (type === "confidential" || wanted) return wanted;

@@ -216,7 +216,7 @@ async function verifyAddition(
 
 /**
  * Throws if the passkey was made or used within a page of another origin (WebAuthn Level 3, 7.1 step 11 and 7.2 step
- * 14): our pages cannot be framed, so such a page only pretends to be ours.
+ * 14). Our pages cannot be framed, so a page in a frame only pretends to be ours.
  */
 function requireOwnPage(clientDataJSON: string): void {
   const data = JSON.parse(Buffer.from(clientDataJSON, "base64url").toString()) as Readonly<Record<string, unknown>>;

@@ -11,8 +11,8 @@ import { seal, unseal } from "../policy/credentials/sealing.ts";
 export interface PendingOptions {
   store: PendingStore;
   /**
-   * The sealing keys, 32 bytes each. Each value is sealed under its own key, derived from a sealing key and the entry's
-   * key.
+   * The sealing keys, 32 bytes each. Each value is sealed under a key that is derived from a sealing key and the
+   * entry's key.
    */
   sealingKey: Keys;
   clock: Pick<Clock, "nowSeconds">;

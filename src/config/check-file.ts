@@ -46,8 +46,9 @@ export function checkFile(file: YamlFile): CheckedFile {
 const maxRemovals = 5;
 
 /**
- * Returns the data without the faulty values, so that what they refer to is checked in the same run. Undefined if an
- * entry or a section cannot be without the faulty value: checks of the rest would report faults that are not there.
+ * Returns the data without the faulty values, so that references to other parts of the file are checked in the same
+ * run. Undefined if an entry or a section cannot be valid without its faulty value, because further checks would then
+ * report faults that do not exist.
  */
 function withoutFaults(data: unknown, found: readonly z.core.$ZodIssue[]): FileData | undefined {
   const rest = structuredClone(data);

@@ -1,5 +1,5 @@
-// The configuration of Headrace, validated and frozen. Flags override environment variables, these override
-// headrace.yaml, and that overrides the defaults.
+// The configuration of Headrace, validated and frozen. Flags override environment variables, which override
+// headrace.yaml, which overrides the defaults.
 import { availableParallelism } from "node:os";
 import { dirname } from "node:path";
 import type * as z from "zod";

@@ -192,7 +192,7 @@ export function modelFileConfigs({ engine }: FileData, absolute: (path: string) 
   }));
 }
 
-/** The place, form and limit of stored files. */
+/** The location, the size limits and the retention of stored files. */
 export interface FilesConfig extends Omit<InCode<FileData["files"]>, "directory" | "s3"> {
   /** The absolute path of the folder. Undefined means a folder in the data directory. */
   readonly directory: string | undefined;

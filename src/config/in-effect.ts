@@ -96,7 +96,7 @@ function only(data: object, keys: readonly string[]): object {
   return Object.fromEntries(Object.entries(data).filter(([key]) => keys.includes(key)));
 }
 
-/** Reports whether the key is a start-up option as a whole, such as `port`. */
+/** Reports whether the key is itself a start-up option, such as `port`, and not a section that contains some. */
 function isOption(key: string): boolean {
   return Object.values(options).some(({ file }) => file?.length === 1 && file[0] === key);
 }

@@ -41,7 +41,7 @@ export interface Option<S extends z.ZodType = z.ZodType, D = z.output<S> | undef
   default: D;
   /** The default as the help and the reference page show it. */
   defaultText: string;
-  /** The documentation of the flag, if it differs from that of the value. */
+  /** The documentation of the flag, if it differs from the documentation of the value. */
   flagDoc: string | undefined;
 }
 

@@ -265,7 +265,8 @@ export class LedgerDrain {
       if (found.length === 0) log.error("database_went_back", { detail: wentBack });
     }
     this.#wasAway = false;
-    // The database does not keep records beyond their retention, so such a batch cannot serve for the check.
+    // A batch with records beyond their retention cannot serve for the check, because the database did not keep those
+    // records.
     if (!hasTooOld) this.#taken = newest;
   }
 

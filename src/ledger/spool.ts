@@ -283,7 +283,7 @@ function put({ fd = -1, write }: OpenSegment, bytes: Uint8Array, at: number): nu
 
 /** Appends bytes to the segment. Updates `bytes` even if a write fails in between. */
 function writeBehind(segment: OpenSegment, bytes: Uint8Array): void {
-  // After an incomplete write, try the rest: the error shows that the disk is full.
+  // After an incomplete write, the rest is written too. If the disk is full, that second write throws the error.
   for (let written = 0; written < bytes.length; ) {
     const count = put(segment, written === 0 ? bytes : bytes.subarray(written), segment.bytes);
     written += count;

@@ -3,7 +3,7 @@ import type { CounterLocation, LimitGroup, LimitSet, RateLimit } from "../domain
 import type { RequestBucket, TokenBucket } from "./memory/memory-buckets.ts";
 import type { MonthCounter } from "./memory/quota-counters.ts";
 
-/** All limits with the same id in one object. With very many keys, each memory access is slow. */
+/** All limits with the same id. They are in one object, because each memory access is slow with very many keys. */
 export class CountedParty implements CounterLocation {
   requests: RateLimit | undefined = undefined;
   tokens: RateLimit | undefined = undefined;

@@ -16,7 +16,7 @@ export interface LimitPlan {
   /** All quotas of the set, and their Redis keys in the same order. */
   quotas: readonly Quota[];
   quotaKeys: readonly string[];
-  /** Indexes of the quotas that have a limit, and of those that can stop answers. */
+  /** Indexes of the quotas that have a limit. `stops` has the indexes of the quotas that can stop answers. */
   limited: readonly number[];
   stops: readonly number[];
   /** True if a quota has a rolling window. The Redis key of its counter is then known only after the script ran. */

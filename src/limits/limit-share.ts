@@ -56,7 +56,7 @@ const rereadMs = 10_000;
 const refusableMs = 1_000;
 /** Milliseconds that the first request under a quota waits for the ledger. Then the store's last answer is used. */
 const patienceMs = 1_000;
-/** After this many new limits, those without usage are dropped. */
+/** Number of new limits after which limits without usage are dropped. */
 const sweepEvery = 8_192;
 
 /** The state of a quota as this replica knows it, and its share of it. */

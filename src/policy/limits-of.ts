@@ -134,7 +134,9 @@ export function organizationLimits(
   return { quota, windows: holds ? windowsOf(quota, quotas) : [] };
 }
 
-/** Returns the quotas against which the usage of these keys counts, with those of the end users by key. */
+/**
+ * Returns the quotas that count the usage of these keys, and the quotas of the end users that `endUsers` lists by key.
+ */
 export async function quotasOf(
   { keyIds, endUsers }: { keyIds: Iterable<string>; endUsers: ReadonlyMap<string, Iterable<string>> },
   keys: Pick<KeyStore, "findChainById">,
@@ -216,7 +218,10 @@ function windowsOf(
   return [...windows.values()];
 }
 
-/** Returns the quotas of one end user of an account. The id differs from that of a quota of the account for the tag. */
+/**
+ * Returns the quotas of one end user of an account. Their ids differ from the id of an account's quota for the same
+ * tag.
+ */
 export function endUserQuotas(ownerId: string, environment: string, tag: string, rules: readonly QuotaRule[]): Quota[] {
   const id = `end_user:${ownerId}:${environment}`;
   const tagged = rules.map((rule) => ({ ...rule, tag }));

@@ -1,4 +1,5 @@
-// The engines of the catalog: the built-in one, those of the configuration and database, and servers found here.
+// The engines of the catalog: the built-in engine, engines from the configuration and the database, and servers found
+// on this machine.
 
 import type { ReloadableConfig } from "../config/config.ts";
 import { defaultEnvironments } from "../domain/api-key.ts";

@@ -93,8 +93,8 @@ function prepareDirectory(dataDir: string): void {
 }
 
 /**
- * Makes the database's file private even in an existing directory, such as a mounted volume, that others can read;
- * SQLite gives its journals the mode of the database.
+ * Makes the database's file private. This also matters in an existing directory that others can read, such as a mounted
+ * volume. SQLite gives its journals the mode of the database.
  */
 function prepareDatabase(dataDir: string): void {
   makePrivate(join(dataDir, databaseName));

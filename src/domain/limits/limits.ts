@@ -36,7 +36,9 @@ export interface Quota {
   readonly filter?: QuotaFilter;
   /** The amounts that end a running answer when they are used up. Undefined means none. */
   readonly stops?: StoppingAmounts | undefined;
-  /** Differs after a change of the accounts whose usage counts. Undefined if these never change. */
+  /**
+   * A number that changes whenever the set of accounts whose usage counts changes. Undefined if the set never changes.
+   */
   readonly membersRevision?: number | undefined;
   /** The limit store's counter of this quota, cached here. Only the store uses it. */
   counted?: object | undefined;
@@ -47,7 +49,7 @@ export interface StoppingAmounts {
   readonly nanoUsd: boolean;
 }
 
-/** A filter by model and tag. A request must match each of these that is present. */
+/** A filter by model and tag. A request must match each condition that is present. */
 export interface QuotaFilter {
   /** Model ids, or prefixes ending in `*`. */
   readonly models?: readonly string[];
@@ -91,7 +93,7 @@ export interface Reservation {
   tokens: number;
   nanoUsd: number;
   /**
-   * The request is refused if less than this is left. If more than this but less than `tokens` is left, the rest is
+   * If less than this is left, the request is refused. If at least this but less than `tokens` is left, all of it is
    * reserved.
    */
   minTokens: number;
@@ -118,7 +120,7 @@ export interface StopReservation {
   grows: boolean;
 }
 
-/** The state of the tightest limit of its kind, for response headers. */
+/** The state of the tightest request limit or token limit, for response headers. */
 export interface LimitState {
   limit: number;
   remaining: number;

@@ -31,7 +31,7 @@ export interface Hold {
    * rounding of `adopt`.
    */
   rise: number;
-  /** Number of unreleased holds that share this entry. Merged entries share. */
+  /** Number of unreleased holds of this entry and of the entries that were merged into it. */
   open: number;
   older: Hold | undefined;
   newer: Hold | undefined;

@@ -21,7 +21,7 @@ export interface RefusalCount {
 }
 
 export interface RefusalQuery {
-  /** The account whose refusals are read. Null reads those of all accounts, for operators. */
+  /** The account whose refusals are read. Null means all accounts, for operators. */
   accountId: string | null;
   environment: Environment;
   /** Only requests of this OAuth app. */

@@ -1,4 +1,4 @@
-// Converts prices between the format of the API and headrace.yaml and that of the code.
+// Converts prices between two formats: that of the API and headrace.yaml, and that of the code.
 import { type Price, type PriceVariant, type Rates, rates } from "./price.ts";
 
 /** Maximum number of variants. No vendor's price has more. */

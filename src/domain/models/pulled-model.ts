@@ -58,7 +58,10 @@ export interface FileElsewhere {
 export interface RemovedModel extends PulledModel {
   /** Number of bytes that the removal freed. */
   bytes: number;
-  /** Files that could not be deleted. Deletion stopped at the last of these; the reason is appended to its name. */
+  /**
+   * Files that could not be deleted. Deletion stopped at the last file of this list. The reason is appended to that
+   * file's name.
+   */
   left: readonly string[];
 }
 

@@ -15,7 +15,7 @@ export interface ResponseOwner extends ChatOwner {
    * may be seen. Null means objects of any maker.
    */
   madeBy: string | null;
-  /** The calling key. If several objects have the same id, those of this key are found first. */
+  /** The calling key. If several objects have the same id, objects of this key are found first. */
   keyId?: string;
 }
 

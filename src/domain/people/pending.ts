@@ -20,8 +20,8 @@ export interface PendingStore {
   take(kind: string, digest: string, nowSeconds: number): Promise<string | undefined>;
   has(kind: string, digest: string, nowSeconds: number): Promise<boolean>;
   /**
-   * Deletes a limited number of a kind's entries beyond `most`: those of the network with the most entries, the ones
-   * that expire first.
+   * Deletes a limited number of a kind's entries beyond `most`. Entries of the network with the most entries are
+   * deleted, the ones that expire first.
    */
   trim(kind: string, most: number): Promise<void>;
   /** Deletes a limited number of expired entries. */

@@ -72,7 +72,7 @@ export function passedToolHeaders(headers: Readonly<Record<string, unknown>>): R
   return kept;
 }
 
-/** A node, for callers of its MCP servers. */
+/** A node as the callers of its MCP servers see it. */
 export interface ToolNode {
   readonly id: string;
   readonly name: string;
@@ -107,7 +107,7 @@ export function nodeRouteOf({ place }: Pick<McpServer, "place">, nodes: Pick<Too
   return node && offered && `${node.id} ${offered.kind}`;
 }
 
-/** On a node: its own MCP servers, and their answers to the gateway. */
+/** The MCP servers that this machine offers as a node, and the handler of requests from the gateway. */
 export interface OfferedTools {
   offers(): readonly OfferedMcpServer[];
   /** Sends a request to a server of this node. Rejects with a GatewayError. */

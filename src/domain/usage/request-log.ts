@@ -13,7 +13,7 @@ export interface RequestOwner {
 }
 
 export interface RequestFilter extends Omit<RequestOwner, "accountId"> {
-  /** The account whose requests are read. Null reads those of all accounts, for operators. */
+  /** The account whose requests are read. Null means all accounts, for operators. */
   accountId: string | null;
   keyId?: string;
   /** A model server that the request was sent to. */

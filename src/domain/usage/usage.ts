@@ -208,7 +208,10 @@ export interface UsageSums {
   firstTokenMs: number;
   generatedTokens: number;
   generationMs: number;
-  /** Undefined if they are not stored for the groups or filters of the report, or for its time. */
+  /**
+   * The counts of answers by time. Undefined if no counts are stored for the groups, the filters or the time of the
+   * report.
+   */
   times?: TimeCounts | undefined;
 }
 

@@ -50,7 +50,7 @@ export function totalsOf(usage: UsageColumns): SumRow[] {
 
 type Part = Pick<Total, "accountId" | "hour" | "numbers">;
 
-/** Adds up the records of each kind by account and hour, because few kinds have most requests. */
+/** Adds up the records of each kind by account and hour first, because most requests are of few kinds. */
 function partsOf(usage: UsageColumns): Map<UsageKind, Map<string, Part>> {
   const parts = new Map<UsageKind, Map<string, Part>>();
   for (let row = 0; row < usage.length; row++) {

@@ -270,7 +270,7 @@ export class SharedLimits implements LimitStore {
     });
   }
 
-  /** Returns the Redis keys of a lease's quotas. The script's answer names those of rolling quotas. */
+  /** Returns the Redis keys of a lease's quotas. The keys of rolling quotas contain a name from the script's answer. */
   #keysIn({ quotas, quotaKeys: keys, limited }: LimitPlan, answered: readonly AnsweredQuota[]): string[] {
     const names = new Map(limited.map((index, i) => [index, answered[i]?.name ?? 0]));
     return keys.map((key, index) => {
@@ -489,7 +489,10 @@ export class SharedLimits implements LimitStore {
     return this.#load(quota, { since, until }, (used) => this.#sendLoad(key, used));
   }
 
-  /** Loads the usage of a rolling quota. If the start of its window is unknown, it is sent to the server first. */
+  /**
+   * Loads the usage of a rolling quota. If the server does not know the start of the window, sends the start before the
+   * usage.
+   */
   #loadRolling(quota: Quota, key: string, { start, name, period }: AnsweredQuota): Promise<void> {
     const { now, aheadSeconds } = this.#link.windowTime();
     const { since, until } = rollingSpan(now, quota.window?.seconds ?? 0);

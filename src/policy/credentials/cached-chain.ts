@@ -275,7 +275,10 @@ export class CachedChains {
   }
 }
 
-/** Returns the cache setting: off if any key of the chain turns it off; else that of the nearest key with one. */
+/**
+ * Returns the cache setting: off if any key of the chain turns the cache off, else the setting of the nearest key that
+ * has one.
+ */
 function responseCacheOf(keys: readonly ChainKey[]): ResponseCache | undefined {
   const said = keys.flatMap(({ responseCache }) => responseCache ?? []);
   return said.includes("off") ? "off" : said[0];

@@ -35,7 +35,10 @@ export interface CredentialCacheOptions {
   capacity?: number;
 }
 
-/** A look-up. `digests` are those that the store may have for the key, computed only if the store is asked. */
+/**
+ * A look-up. `digests` returns the digests that the store may have for the key, and is called only if the store is
+ * asked.
+ */
 type Lookup = { by: "key"; key: string; index: string; digests: () => Digests } | { by: "id"; index: string };
 
 /** A key's digests: under the current secret, and under the secrets that it replaces. */

@@ -284,7 +284,8 @@ class Worker {
     const drained = this.#server?.stop();
     await Promise.race([drained, Bun.sleep(drainMs)]);
     this.#stopping.begin();
-    // This worker's own requests are asked to end now, handed-over requests when the primary process says so.
+    // Requests that this worker serves itself are asked to end now. Handed-over requests are asked when the primary
+    // process says so.
     await Promise.race([drained, Bun.sleep(graceMs)]);
     this.#server?.close();
     this.#authenticator.close();

@@ -42,7 +42,8 @@ export async function beginRestore(dataDir: string, draft: string, aside: string
 export async function finishRestore(dataDir: string): Promise<string | undefined> {
   const from = join(dataDir, restoring);
   if (!existsSync(from)) return undefined;
-  // The folder has its plan from the start. Without the plan, only the rest of the folder has to be deleted.
+  // The folder contains its plan from the start. If the plan is missing, an earlier attempt had moved all files, and
+  // only the rest of the folder has to be deleted.
   if (!existsSync(join(from, planName))) {
     rmSync(from, { recursive: true });
     return undefined;

@@ -408,7 +408,7 @@ const migrations: readonly (readonly string[])[] = [
     `ALTER TABLE usage_rollups ADD COLUMN last_at BIGINT NOT NULL DEFAULT 253402300799`,
   ],
   [
-    // Members see only their own chats and keys, however many others the account has.
+    // For lists of one member's own chats and keys, however many others the account has.
     `CREATE INDEX api_keys_of_person ON api_keys (account_id, environment, person_id, id) WHERE person_id IS NOT NULL`,
     `CREATE INDEX stored_chats_by_person ON stored_chats (account_id, environment, person_id, created_at, id)
       WHERE person_id IS NOT NULL`,
@@ -1001,12 +1001,12 @@ const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX conversation_items_by_size ON conversation_items (account_id, size)`,
   ],
   [
-    // Sums of an account's files and open uploads without reading their rows.
+    // For sums of an account's files and open uploads, without reading their rows.
     `CREATE INDEX stored_files_by_size ON stored_files (account_id, state, bytes)`,
     `CREATE INDEX uploads_by_size ON uploads (account_id, status, expires_at, bytes)`,
   ],
   [
-    // A person's current grants without reading those that have ended, which stay.
+    // For a person's current grants, without reading ended grants, whose rows stay.
     `CREATE INDEX api_keys_live_grants ON api_keys (person_id, app_id, account_id) WHERE kind = 'grant' AND revoked = 0`,
   ],
   [
@@ -1082,12 +1082,12 @@ const migrations: readonly (readonly string[])[] = [
     )`,
   ],
   [
-    // Suspended apps and clients without reading all others, twice a second.
+    // For suspended apps and clients, which are read twice a second, without reading all others.
     `CREATE INDEX apps_suspended ON apps (id) WHERE suspended_by IS NOT NULL`,
     `CREATE INDEX outside_clients_suspended ON outside_clients (id) WHERE suspended_by IS NOT NULL`,
   ],
   [
-    // The grant of an app that ended last: its spending cap holds for the next one.
+    // For the grant of an app that ended last, because its spending cap holds for the next grant.
     `CREATE INDEX api_keys_ended_grants ON api_keys (person_id, app_id, account_id, environment, revoked_at, id)
       WHERE kind = 'grant' AND revoked = 1`,
   ],

@@ -6,7 +6,10 @@ import { added, available } from "../sql/outage.ts";
 import { type Column, integer, table, text } from "../sql/table.ts";
 import { credentialsOf } from "./credential-rows.ts";
 
-/** Stores null as '', because a primary key has no null. null: not distinguished, or no app. */
+/**
+ * Stores null as '', because a primary key cannot contain null. Null means no app, or too many values to count
+ * separately.
+ */
 const orEmpty: Column<string | null> = { write: (member) => member ?? "", read: (value) => value || null };
 
 const refusals = table<RefusalCount>({

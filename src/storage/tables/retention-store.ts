@@ -52,7 +52,7 @@ const owned = {
     {
       name: "usage_totals",
       key: "span, kind, start, name, model",
-      // The kinds let both databases find the times by the primary key.
+      // With all kinds listed, both databases find the times by the primary key.
       only: "span = 'hour' AND kind IN ('account', 'all', 'deployment', 'model', 'outcome', 'upstream') AND ",
     },
   ],

@@ -57,13 +57,13 @@ export class SqlSigningKeyStore implements SigningKeyStore {
   ): Promise<string[]> {
     await requireSync(this.#db);
     const ended = await writing(this.#db, async (tx) => {
-      // Time 0, so that no clock, of another machine or set back, makes the retired keys valid again.
+      // The end is set to time 0, so that the retired keys stay invalid by every clock, even one that was set back.
       const rows: { id: string }[] = await tx`
         UPDATE signing_keys SET retires_at = 0 WHERE retires_at IS NULL OR retires_at > ${at} RETURNING id`;
       await tx`INSERT INTO signing_keys ${tx(signingKeys.row(key))}`;
       const ids = rows.map(({ id }) => id);
       for (const event of events(ids)) await insertAuditEvent(tx, event);
-      // Tokens of the key end, as those of a revoked credential do, so caches have to drop them.
+      // Access tokens that the retired keys signed end too, so caches of credentials have to drop these tokens.
       await raiseRevision(tx, "credentials");
       return ids;
     });

@@ -6,7 +6,7 @@ import type { ShadowPolicy, SplitPart } from "./traffic.ts";
 export interface ModelPolicies {
   /** True if another deployment may continue a stream that its server cut. The text must be continued exactly. */
   readonly continuation?: boolean;
-  /** More deployments, used if the others would keep a request waiting, or under other conditions. */
+  /** Additional deployments, used if the usual deployments would keep a request waiting, or under other conditions. */
   readonly overflow?: OverflowPolicy;
   /** The response cache. */
   readonly cache?: CachePolicy;

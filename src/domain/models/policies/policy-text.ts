@@ -1,4 +1,4 @@
-// Converts the policies of models between the format of the API and headrace.yaml and that of the code.
+// Converts the policies of models between two formats: that of the API and headrace.yaml, and that of the code.
 import { nanoOfUsd, usdOf } from "../../../base/money.ts";
 import { hoursFromText, hoursToText, type PriceWire, priceFromWire, priceToWire } from "../price-text.ts";
 import { type CachePolicy, type cachedRequests, defaultCachePolicy } from "./cache.ts";

@@ -78,7 +78,8 @@ export class SqlExportStore implements ExportStore {
     { seconds, isAlone, maxAuditLag }: Parameters<ExportStore["hold"]>[2],
   ): Promise<boolean> {
     return written(this.#db, async (tx) => {
-      // While replicas get a new configuration, one with the old file leaves the lease to those that know all receivers.
+      // While replicas get a new configuration, a replica with the old file leaves the lease to replicas that know all
+      // receivers.
       const isFree = isAlone
         ? tx`1 = 1`
         : tx`(holder = ${holder} OR held_until <= ${databaseSeconds(tx)}) AND NOT EXISTS (
