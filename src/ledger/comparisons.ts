@@ -58,7 +58,10 @@ export class SqlComparisons implements Comparisons {
     return { own: own.figures(), other: other.figures(), isPartial: until > query.start };
   }
 
-  /** Returns the start of a slice of rows. Rows of the same second are never split, however many there are. */
+  /**
+   * Returns the start of a slice that ends before `until` and has at most `rowsAtOnce` rows. Rows of the same second
+   * are never split, so a slice of one second may have more.
+   */
   async #sliceStart(start: number, until: number): Promise<number> {
     const [row]: { at: number | string }[] = await available(this.#db`
       SELECT at FROM usage_records WHERE at >= ${start} AND at < ${until} ORDER BY at DESC LIMIT 1 OFFSET ${rowsAtOnce}`);

@@ -12,7 +12,7 @@ import { add, noTotals, type OwnerTotals, readOwnerTotals } from "./usage/owner-
 import { at, completionTokens, nanoUsd, promptTokens, type UsageColumns } from "./usage/usage-columns.ts";
 import type { UsageWriter } from "./usage/usage-writer.ts";
 
-/** Maximum records in one write to the spool, when records are written again that failed before. */
+/** Maximum records in one write to the spool, when failed writes are repeated. */
 const respoolBatch = 64;
 /** Maximum roll-up steps in one round, so that waiting records are not delayed. */
 const rollupSteps = 8;
@@ -51,7 +51,7 @@ export class LedgerDrain {
    */
   #mayRepeat = false;
   readonly #readers: TotalsReader[] = [];
-  /** The newest record of which the database confirmed the write. */
+  /** The newest record whose write the database has confirmed. */
   #taken: { requestId: string; at: number } | undefined;
   /** True if the last write failed. The next one may reach another database server after a failover. */
   #wasAway = false;
@@ -84,13 +84,13 @@ export class LedgerDrain {
     else this.#pending.add(usage, row, segment, isSpooled);
   }
 
-  /** Counts a record that is only in this segment of the spool. */
+  /** Counts a settled record that is not in memory, but only in this segment of the spool. */
   leaveOnSpool(segment: Segment): void {
     segment.unread++;
     this.#unread++;
   }
 
-  /** Writes records to the spool whose earlier write failed. */
+  /** Repeats failed writes of records to the spool. */
   respool(): void {
     if (this.#pending.unspooled === 0) return;
     for (const batch of this.#pending.batches) {
@@ -142,7 +142,7 @@ export class LedgerDrain {
   readTotals(owner: TotalsOwner, use: (totals: SpanTotals) => void): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#readers.push({ owner, use, resolve, reject });
-      // Each turn serves several readers, so this reader may be served by an earlier turn.
+      // Each turn serves several readers, so an earlier reader's turn may serve this reader too.
       void this.#inTurn(() => this.#readNext());
     });
   }
@@ -190,7 +190,7 @@ export class LedgerDrain {
     }
   }
 
-  /** Adds usage that is not in the database or its roll-ups yet. */
+  /** Returns the totals with the usage that is not in the database or its roll-ups yet. */
   #withWaiting({ totals, totalOf, owns }: OwnerTotals): SpanTotals {
     add(totals, this.#options.writer.rollups.totalOf(totalOf));
     for (const batch of this.#pending.batches) {

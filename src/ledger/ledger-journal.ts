@@ -114,8 +114,8 @@ export class LedgerJournal {
   }
 
   /**
-   * Records a request that has already ended, such as one of a batch. Its begin and end are in one frame, so a crash
-   * leaves both or neither. Rejects if the frame cannot be written.
+   * Records a request that has already ended, such as one of a batch. Its first and last line are in one frame, so a
+   * crash leaves both or neither. Rejects if the frame cannot be written.
    */
   async record(begin: UsageBegin, end: UsageEnd): Promise<void> {
     this.#gather();
@@ -177,7 +177,9 @@ export class LedgerJournal {
     this.#options.onTurn();
   }
 
-  /** Writes records again whose write failed, and returns their segment. Throws if the write fails again. */
+  /**
+   * Repeats failed writes of records, and returns the segment that contains them now. Throws if a write fails again.
+   */
   repeat(usage: UsageColumns, rows: readonly number[]): Segment {
     this.commit();
     for (const row of rows) this.#lines.settle(usage, row);
@@ -191,7 +193,7 @@ export class LedgerJournal {
     return this.#options.spool.current;
   }
 
-  /** Checks whether the disk has space again. Without requests, nothing else would notice. */
+  /** Checks whether the disk has space again. If no requests arrive, nothing else would notice. */
   retry(): void {
     if (!this.#failing) return;
     this.commit();
@@ -373,7 +375,7 @@ export class LedgerJournal {
   }
 }
 
-/** A request that the journal has begun and not settled. */
+/** A request whose beginning is recorded and whose end is not. */
 class JournalEntry implements LedgerEntry {
   readonly begin: UsageBegin;
   readonly kind: RequestKind;
@@ -381,7 +383,7 @@ class JournalEntry implements LedgerEntry {
   readonly startedMs: number;
   /** Maximum bytes of the request's last line. A longer one is written only if the disk has space at that moment. */
   readonly lastLineBytes: number;
-  /** The segment that contains the request's begin and last checkpoint. */
+  /** The segment that contains the request's first line and last checkpoint. */
   segment: Segment;
   lastProgress: UsageProgress | undefined = undefined;
   kept: MaybePromise<void> = nothingToWaitFor;

@@ -134,7 +134,7 @@ function follow(unsettled: Map<string, Unsettled>, line: SpoolLine): UsageRecord
     return line.settle;
   }
   if ("begin" in line) {
-    // A newer segment repeats the begin of an open request, so an earlier begin is kept.
+    // If an open request was copied to a newer segment, its first line occurs again. The earlier line is kept.
     if (!unsettled.has(line.begin.requestId))
       unsettled.set(line.begin.requestId, { begin: line.begin, progress: undefined });
     return undefined;

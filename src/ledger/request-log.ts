@@ -196,8 +196,8 @@ export class SqlRequestLog implements RequestLog {
   }
 
   /**
-   * Returns the SQL condition for the filter's owner. A key or person uses the index of keys; otherwise the primary key
-   * is used. The other conditions are written so that no index applies.
+   * Returns the SQL condition for the filter's owner. For a key or person, the index of keys is used; otherwise, the
+   * primary key. The other conditions are written so that no index serves them.
    */
   #whose({ accountId, environment, keyId, personId, appId }: RequestFilter) {
     const db = this.#db;
@@ -282,7 +282,7 @@ function isIndexed({
   return accountId === null && others.every((one) => one === undefined);
 }
 
-/** Returns the start of a step of this model server in the text of a trail (`trail-text.ts`). */
+/** Returns the text with which a step at this model server begins in a stored attempt log (`trail-text.ts`). */
 function stepsOf(upstream: string): string {
   return `${JSON.stringify([upstream]).slice(0, -1)},`;
 }

@@ -30,7 +30,7 @@ export interface SpoolFactsOptions {
   budgetMs: number;
 }
 
-/** Returns undefined if there is no spool. */
+/** Reads facts about the spool. Returns undefined if there is no spool. */
 export async function spoolFacts(
   dataDir: string,
   { isWritten, budgetMs }: SpoolFactsOptions,

@@ -88,7 +88,7 @@ const beginNames = [
   "stream",
 ] as const satisfies (keyof UsageBegin)[];
 const beginLineNames = [...beginNames, "tags"] as const satisfies (keyof UsageBegin)[];
-/** The values of token parts, which a line has only if it needs them or a later value. */
+/** The values of token parts. A line contains them only if it needs them or a value that comes after them. */
 const partNames = [
   "cachedTokens",
   "cacheWriteTokens",

@@ -20,7 +20,7 @@ export function segmentPath(directory: string, number: number): string {
   return join(directory, `${String(number).padStart(8, "0")}.spool`);
 }
 
-/** Size of the range of segment numbers of each process; more than a process ever uses. */
+/** Each process numbers its segments within a range of this size, which is more than a process ever uses. */
 const numbersEach = 1e12;
 
 /** Returns the segments in the order in which they were written. If `writer` is set, only those of that process. */
@@ -34,7 +34,7 @@ export function listSegments(directory: string, writer?: number): { number: numb
     .sort((a, b) => a.number - b.number);
 }
 
-/** Returns the number before the first segment of a process. `writer` must be below 1,000. */
+/** Returns the number just below the first segment number of a process. `writer` must be below 1,000. */
 export function numberBeforeFirst(writer: number): number {
   return writer * numbersEach;
 }
@@ -76,7 +76,7 @@ export function* readSegment(path: string): Generator<SpoolChunk> {
 }
 
 interface SpoolPiece extends SpoolChunk {
-  /** The number of bytes read so far. */
+  /** The number of bytes of the buffer that were read. */
   used: number;
   /** True if the next frame continues after the buffer. */
   needsMore: boolean;

@@ -76,7 +76,10 @@ export class CountedParty implements CounterLocation {
     return party;
   }
 
-  /** Returns false, because computing a party again is faster than scanning very many keys that cache one. */
+  /**
+   * Returns false, so that this object is not kept for later sets. Computing a party again is faster than scanning very
+   * many keys that keep one.
+   */
   get lasts(): boolean {
     return false;
   }

@@ -6,11 +6,14 @@ import { Bucket } from "../domain/limits/rate-limit.ts";
 import { type QuotaFigures, quotaShortage, rateShortage } from "./limit-decision.ts";
 import { type LimitPlan, periodOf } from "./limit-plan.ts";
 
-/** The verdicts of the script, as the numbers that it returns. */
+/**
+ * The verdicts of the script, as the numbers that it returns. `unread`: a quota's usage must be loaded first.
+ * `stranger`: the server does not have this replica's registration.
+ */
 export const verdicts = { admitted: 0, refused: 1, unread: 2, stranger: 3 } as const;
 /**
- * Number of values at the beginning of the answer: verdict, time, tokens and nano-USD reserved in ordinary limits, and
- * the same for quotas that can stop the answer.
+ * Number of values at the beginning of the answer: the verdict, the time, the tokens and nano-USD reserved in ordinary
+ * limits, and those reserved in quotas that can stop the answer.
  */
 export const headSize = 6;
 /** Number of values at the beginning of the answer when a reservation is enlarged. */

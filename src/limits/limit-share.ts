@@ -105,8 +105,8 @@ export class LimitShare {
     const least = Math.min(...share.tokens.map(({ limit }) => limit));
     const fits = limits.tokens.every(({ limit }) => reservation.minTokens <= limit);
     if (reservation.minTokens <= least || !fits) return this.#memory.admit(share, reservation);
-    // A request above this replica's share but below the limit is admitted once none of the share is used. The rest is
-    // taken as debt.
+    // A request that exceeds this replica's share but not the limit is admitted once none of the share is used. The
+    // tokens beyond the share are taken as debt.
     const admission = this.#memory.admit(share, { ...reservation, tokens: least, minTokens: least });
     return admission instanceof Promise
       ? admission.then((later) => withDebt(later, reservation))
@@ -172,7 +172,7 @@ export class LimitShare {
         known.share = share;
         continue;
       }
-      // The share starts with the same proportion used as the whole limit had.
+      // When the share starts, the same fraction of it counts as used as was used of the whole limit.
       const begunWith = Math.ceil((this.#options.lastTaken(kind, rule) * share.limit) / rule.limit);
       if (begunWith > 0) {
         const past = { requests: [], tokens: [], secondsAgo: 0, count: begunWith, usedTokens: begunWith };

@@ -22,7 +22,7 @@ export class EndUserLimits {
     if (limited.length === 0) return base;
     const name = `${base.name} ${limited.join(" ")}`;
     const known = base.name === undefined ? undefined : this.#known.get(name);
-    // A change of the account or key makes other limits.
+    // After a change of the account or key, `base` is another object.
     if (known?.base === base) return known.limits;
     const limits = withEndUsers(principal, limited);
     if (base.name !== undefined) this.#known.set(name, { base, limits });

@@ -189,7 +189,7 @@ export function windowsOfKey(
   return windowsOf(owner, raisedRules(quotas, raisesOf(raises, limitId, environment)));
 }
 
-/** Names of credentials with their own limits, as messages use them. */
+/** The names by which error messages call the owners of limits. */
 const callings = { key: undefined, membership: "member", grant: "app" } as const;
 
 /**

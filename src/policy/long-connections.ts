@@ -11,7 +11,7 @@ export interface LongConnection {
   readonly watch?: ConnectionWatch;
 }
 
-/** An open connection as the table of long connections sees it. */
+/** The functions by which an open connection is checked and ended. */
 export interface ConnectionWatch {
   /** Resolves if the credential still permits the connection; throws or rejects otherwise. */
   holds(): unknown;

@@ -113,7 +113,10 @@ export class Meter {
     return this.#pricePart === undefined || nanoUsd === null ? nanoUsd : partOfPrice(nanoUsd, this.#pricePart);
   }
 
-  /** Reports whether the answer may continue after this usage. A promise means: call again when it resolves. */
+  /**
+   * Reports whether the answer may continue after this usage. Returns a promise if that is not known yet; call again
+   * when the promise resolves.
+   */
   checkStop(usage: TokenUsage): ReturnType<AnswerStop["check"]> {
     return this.stop?.check(clampUsage(usage, this.#bounds)) ?? "goes_on";
   }

@@ -66,14 +66,14 @@ export function partOfPrice(nanoUsd: number, part: number): number {
   return Number((BigInt(nanoUsd) * millionths + 500_000n) / 1_000_000n);
 }
 
-/** The facts that a request's cost depends on, before the request is served. */
+/** The facts on which a request's cost depends, as known before the request is served. */
 export interface PricedRequest {
   /** Estimated tokens of the prompt, which may be about a quarter too low. */
   promptTokens: number;
   completionTokens: number;
   /** Number of prompt tokens that are expected to be read from a cache. */
   cachedTokens: number;
-  /** True if the prompt has images, audio or files; otherwise none of its tokens can belong to them. */
+  /** True if the prompt has images, audio or files. If false, none of its tokens belong to such media. */
   hasMedia: boolean;
   /** Tiers, speeds and regions that the request asks for. */
   asked: readonly string[];

@@ -58,7 +58,8 @@ export async function createBuiltInEngine({
     context,
     parallel,
     threads,
-    // macOS has Metal in the default install; elsewhere a GPU back-end is installed deliberately.
+    // The default install has Metal on macOS. On other systems, a GPU back-end is there only if it was installed on
+    // purpose.
     gpu: process.platform === "darwin" || (installed && installed.gpu !== false) ? "auto" : false,
     libraryPath: installed?.libraryPath,
     ...options,

@@ -83,7 +83,7 @@ export class PostgresUsageWriter implements UsageWriter {
           FROM json_array_elements_text(CAST(CAST(${JSON.stringify(ids)} AS TEXT) AS JSON))
           ON CONFLICT (record_id) DO NOTHING`;
       }
-      // These come last, because all processes wait for each other's locks on them.
+      // The totals come last, because all processes update the same rows and wait for each other's locks on them.
       await addSums(tx, "usage_totals", totalsColumns, totalsOf(fresh));
       return { added: added.length, tooOld };
     });

@@ -47,7 +47,7 @@ const windowOf: Record<SummedQuery["bucket"], UsageBucket> = { hour: "day", day:
 
 const groupColumns = ["start", "account_id", "environment", "key_id", "app_id", "model"];
 
-/** The columns of rows that are added. */
+/** The columns of rows whose sums are added. */
 const wholes = [...groupColumns, "'' AS tag", ...sums].join(", ");
 const ofTags = [...groupColumns, "tag", ...sums].join(", ");
 /** The columns of rows with the person of their credential and the organization of their account. */
@@ -57,7 +57,7 @@ const ofParties = [
   "coalesce((SELECT organization_id FROM accounts WHERE id = usage_rollups.account_id), '') AS organization_id",
   ...sums,
 ].join(", ");
-/** The columns of rows that are subtracted. */
+/** The same columns with negated sums, for rows that are subtracted. */
 const lessened = [...groupColumns, "'' AS tag", ...sums.map((name) => `-${name} AS ${name}`)].join(", ");
 
 interface Row {

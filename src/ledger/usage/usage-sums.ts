@@ -49,7 +49,7 @@ export const rollupColumns = {
 } as const;
 export const tagColumn = "tag";
 
-/** A row of a table of sums, in the order of its columns. */
+/** A row of a table of sums: its values in the order of the table's columns. */
 export type SumRow = (string | number)[];
 /** The columns of a table of sums, as in `rollupColumns`. */
 export type SumColumns = Readonly<Record<"key" | "sums" | "times", readonly string[]>>;

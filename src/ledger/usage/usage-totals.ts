@@ -136,7 +136,7 @@ const groupColumns: Partial<Record<UsageGroup, string>> = {
   deployment: "CASE WHEN name = '' THEN '' ELSE name || '/' || model END",
 };
 
-/** The kinds by the columns that a query groups or filters by. */
+/** The kind of totals, by the columns that a query groups or filters by, separated by commas. */
 const kinds: Readonly<Record<string, TotalsKind>> = {
   "": "all",
   account: "account",
@@ -149,7 +149,7 @@ const kinds: Readonly<Record<string, TotalsKind>> = {
 export interface TotalsSource {
   accountId: string;
   kind: TotalsKind;
-  /** The value of `name`; undefined for any. */
+  /** The required value of the column `name`; undefined if every value matches. */
   name: string | undefined;
   /** The SQL of each group of the query. */
   groups: string[];

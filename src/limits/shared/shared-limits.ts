@@ -152,7 +152,7 @@ export class SharedLimits implements LimitStore {
     return { status: "degraded", since: outage.since, reason: this.#link.reason, replicas: outage.replicas };
   }
 
-  /** Sends this replica's heartbeat and drops reservations of dead replicas, as the regular timer does. */
+  /** Sends this replica's heartbeat and drops reservations of dead replicas. The regular timer does the same. */
   beat(): Promise<void> {
     return this.#link.beat();
   }
@@ -464,8 +464,8 @@ export class SharedLimits implements LimitStore {
   }
 
   /**
-   * Loads the usage of a quota into the server. Concurrent callers share one read. If several replicas load, the first
-   * one counts.
+   * Loads the usage of a quota into the server. Concurrent callers share one read. If several replicas load the usage,
+   * the first load counts.
    */
   #read(quota: Quota, figures: AnsweredQuota): Promise<void> {
     const { now } = this.#link.windowTime();

@@ -73,7 +73,7 @@ export interface VerifiedToken {
   signedBy: string;
 }
 
-/** The result of a verification. `fault` is one of a few words; `expired` only for a genuine token. */
+/** The result of a verification. `fault` is one of a few fixed words, and `expired` only for a genuine token. */
 export type Verification = { token: VerifiedToken } | { fault: string };
 
 export const minTokenSeconds = 60;
@@ -253,7 +253,7 @@ export class AccessTokens {
     }
   }
 
-  /** Returns the resources of a token; none if the token is for another audience as well. */
+  /** Returns the resources that the token is for; none if one of its audiences is no resource of this gateway. */
   #resourcesOf({ aud }: Readonly<Record<string, unknown>>): string[] {
     const named: unknown[] = Array.isArray(aud) ? aud : [aud];
     const issuer = this.#options.issuer();

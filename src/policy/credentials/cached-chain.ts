@@ -24,7 +24,7 @@ interface ChainTerms {
   readonly makers: readonly ChainKey[];
   readonly account: Account;
   readonly scopes: ReadonlySet<Scope>;
-  /** Only the account's limits if the chain's are `ChainLimits`; otherwise all limits of the chain. */
+  /** Only the account's limits if the chain has `ChainLimits`; otherwise all limits of the chain. */
   readonly limits: AccountLimits | LimitSet;
   readonly modelAccess: ModelAccess | undefined;
   readonly tools: ToolAccess | undefined;
@@ -119,7 +119,7 @@ export class CachedChain implements KeyUse {
     const keys: Principal["keys"] = makers.length === 0 ? [key] : [key, ...makers];
     const ofChain = "quota" in limits ? new ChainLimits(limits, keys) : limits;
     if (this.#counted) ofChain.counted = this.#counted;
-    // Every member is written out: members from a spread would be stored apart from the others.
+    // Every member is written out, because the engine would store members from a spread apart from the others.
     this.#principal = {
       account,
       keys,
@@ -259,7 +259,7 @@ export class CachedChains {
     return this.#modelAccesses.shared(JSON.stringify(modelAccess), modelAccess);
   }
 
-  /** Returns the tool access: each list restricts the others. */
+  /** Returns the tool access. A tool must be allowed by each of the lists. */
   #toolsOf(keys: readonly ChainKey[], account: Account): ToolAccess | undefined {
     const lists = [...keys, account].flatMap(({ tools }) => (tools ? [tools] : []));
     return lists.length === 0 ? undefined : this.#toolAccesses.shared(JSON.stringify(lists), { lists });

@@ -45,14 +45,14 @@ function decodedOr(path: string, otherwise: string): string {
 }
 
 /**
- * Reports whether a grant for these resources is valid at another. A grant for all MCP servers is valid at each of
- * them.
+ * Reports whether a grant for the resources `granted` is valid at `resource`. A grant for all MCP servers is valid at
+ * each of them.
  */
 export function coversResource(granted: readonly string[], resource: string): boolean {
   return granted.some((one) => one === resource || (one === toolsResource && resource.startsWith(`${toolsResource}/`)));
 }
 
-/** Returns the resources that scopes are for, if the client names none. */
+/** Returns the resources of a grant with these scopes, if the client names no resources. */
 export function defaultResources(scopes: readonly Scope[]): readonly string[] {
   const isForTools = (scope: Scope) => scope === "tools:use";
   if (scopes.every(isForTools) && scopes.length > 0) return [toolsResource];

@@ -43,7 +43,7 @@ export class RevisionWatcher {
   readonly #options: RevisionWatcherOptions;
   #timer: ReturnType<typeof setInterval> | undefined;
   #revision: number | undefined;
-  /** A lower revision of the store that was already logged, so that it is logged only once. */
+  /** The lower revision of the store that was logged last, so that it is logged only once. */
   #wentBackTo: number | undefined;
   #confirmedMs = Number.NEGATIVE_INFINITY;
   #away = false;

@@ -73,7 +73,7 @@ export class Suspensions {
   }
 }
 
-/** Returns the check for suspended ids of accounts, people, apps and keys. */
+/** Returns a check for callers that belong to these suspended ids, which are ids of accounts, people, apps and keys. */
 export function suspendedCheck(suspended: readonly string[]): SuspendedCheck {
   const ids = new Set(suspended);
   return ({ account, keys }) => {

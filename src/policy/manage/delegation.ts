@@ -120,8 +120,8 @@ export function requireWithin(principal: Principal, target: KeyChain, verb: KeyV
 }
 
 /**
- * Requires that the principal may give a key these values. `makers` are the keys that restrict the key anyway: their
- * limits and quotas apply if it has none. Only the fields in `granted` are checked.
+ * Requires that the principal may give a key these values. The keys in `makers` restrict that key anyway: if it has no
+ * limits and quotas of its own, theirs apply. Only the fields in `granted` are checked.
  */
 export function requireGrantable(
   principal: Principal,
@@ -203,7 +203,7 @@ function firstExcess(
 ): Excess | undefined {
   if (wanted.expiresAt !== undefined) {
     const ends = bounds.map(keyEnd);
-    // An access token limits the expiry like the key that it stands for.
+    // The expiry of an access token is a bound, like the expiry of the key that the token stands for.
     if (bounds.includes(keyOf(principal))) ends.push(principal.tokenExpiresAt ?? null);
     const most = earliest(ends);
     if (most !== null && (wanted.expiresAt ?? Number.POSITIVE_INFINITY) > most) {

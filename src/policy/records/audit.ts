@@ -46,7 +46,7 @@ function boundedDetail(detail: AuditEvent["detail"]): AuditEvent["detail"] {
   return bounded;
 }
 
-/** Returns the value with at most so many entries in each of its lists. */
+/** Returns the value with at most `most` entries in each of its lists. */
 function shortened(value: unknown, most: number): unknown {
   if (Array.isArray(value)) {
     const entries = value.slice(0, most).map((entry) => shortened(entry, most));

@@ -23,7 +23,7 @@ export interface ToolUsesOptions {
   observer: ToolObserver;
 }
 
-/** Recording of tool calls, and sampling of their servers. */
+/** The recording of tool calls, and the sampling requests of MCP servers. */
 export interface ToolUseParts {
   toolUses: ToolUses;
   mcpServerSlots: McpServerSlots;

@@ -22,8 +22,8 @@ export interface WorkerRoutingOptions {
 }
 
 /**
- * The primary process polls as often. Workers poll too, because only the process that reads a model list learns formats
- * and reachability from it.
+ * The primary process polls at the same interval. Workers poll too, because only the process that reads a model list
+ * learns formats and reachability from it.
  */
 const pollMs = 30_000;
 

@@ -23,7 +23,10 @@ export type CopyAnswer =
   /** The copy is being checked. */
   | { state: "copied" }
   | { state: "done"; copied: CopiedDatabase }
-  /** `code` is SQLite's, such as SQLITE_FULL. Undefined: `message` describes the fault of the database. */
+  /**
+   * `code` is SQLite's error code, such as SQLITE_FULL. If it is undefined, `message` describes the fault of the
+   * database.
+   */
   | { state: "failed"; code: string | undefined; message: string };
 
 /** The counts by which people recognize their installation. */
@@ -88,7 +91,10 @@ export class DamagedDatabase extends Error {
   override readonly name = "DamagedDatabase";
 }
 
-/** Returns the approximate bytes of a copy: without free pages, with pages that only the write-ahead log has. */
+/**
+ * Returns the approximate bytes of a copy, which leaves out free pages and includes pages that only the write-ahead log
+ * has.
+ */
 export function bytesOfCopy(file: string): number {
   const db = new Sqlite(file, { readonly: true });
   try {

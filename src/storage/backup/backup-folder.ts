@@ -12,7 +12,10 @@ const draftPattern = /^\.(headrace|before-schema)-\d+-[0-9a-f]{8}\.draft$/;
 /** A draft without a write for this long belongs to a dead process. */
 const draftSeconds = 24 * 3600;
 
-/** Returns a path for a new backup, named by the time. `schema`: the target version, if a migration causes it. */
+/**
+ * Returns a path for a new backup, named by the time. `schema` is the target version of the migration for which the
+ * backup is made, if any.
+ */
 export function newBackupPath(folder: string, { nowSeconds, schema }: { nowSeconds: number; schema?: number }): string {
   return newPath(folder, schema === undefined ? kinds.backup : `${kinds.upgrade}-${schema}`, nowSeconds);
 }
@@ -47,8 +50,8 @@ export function listBackups(folder: string, kind: Kind): { path: string; manifes
 }
 
 /**
- * Deletes all but the newest backups and the one just made, even if a wrong clock makes it look old. Returns the
- * deleted ones.
+ * Deletes backups until `keep` of them are left: the one just made, even if a wrong clock makes it look old, and the
+ * newest of the others. Returns the deleted backups.
  */
 export function prune(folder: string, kind: Kind, { keep, made }: { keep: number; made: string }): string[] {
   const others = listBackups(folder, kind).filter(({ path }) => path !== made);

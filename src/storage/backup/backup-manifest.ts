@@ -63,7 +63,7 @@ export function readManifest(folder: string): BackupManifest {
   );
 }
 
-/** Returns undefined if the folder is no backup of Headrace. */
+/** Reads the manifest of a backup. Returns undefined if the folder is no backup of Headrace. */
 export function findManifest(folder: string): BackupManifest | undefined {
   try {
     return readManifest(folder);

@@ -140,7 +140,7 @@ async function requireEmpty(target: SQL, tables: readonly SourceTable[]): Promis
   }
 }
 
-/** Returns the tables into which migration steps insert rows, with the statements that do. */
+/** Returns the tables into which migration steps insert rows, each with the INSERT statements of these rows. */
 async function rowsOfNewDatabase(): Promise<Map<string, string[]>> {
   const db = new SQL({ adapter: "sqlite", filename: ":memory:" });
   try {

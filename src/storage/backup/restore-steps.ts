@@ -53,10 +53,12 @@ export async function finishRestore(dataDir: string): Promise<string | undefined
   const moveAside = (name: string) => {
     if (!existsSync(join(dataDir, name))) return;
     mkdirSync(old, { recursive: true, mode: 0o700 });
-    // If the name is taken, an earlier attempt moved the original. This file was created after the interruption.
+    // If the name is taken, an earlier attempt already moved the original file. This file was created after that
+    // attempt was interrupted.
     renameSync(join(dataDir, name), join(old, existsSync(join(old, name)) ? `${name}-${crypto.randomUUID()}` : name));
   };
-  // The database is moved last. While it is still in the folder, journals in the data directory belong to the old one.
+  // The database is moved last. While it is still in the folder, journals in the data directory belong to the old
+  // database.
   if (existsSync(join(from, backupDatabase))) for (const name of journals) moveAside(name);
   for (const name of [backupSecret, backupSpool, backupDatabase]) {
     if (!existsSync(join(from, name))) continue;

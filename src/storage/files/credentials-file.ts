@@ -15,7 +15,7 @@ export function credentialsPath(dataDir: string): string {
   return join(dataDir, "credentials.json");
 }
 
-/** Returns undefined for a missing or invalid file. */
+/** Reads the file. Returns undefined if it is missing or invalid. */
 export function readCredentials(dataDir: string): Credentials | undefined {
   const file = credentialsPath(dataDir);
   if (!existsSync(file)) return undefined;

@@ -55,7 +55,7 @@ export function readNodeIdentity(dataDir: string): NodeIdentity | undefined {
 
 /**
  * Prepares the data directory before a join token is used up. A machine may join before a server was started on it.
- * Throws a StartError if nothing can be stored there. Returns a function that undoes it.
+ * Throws a StartError if nothing can be stored there. Returns a function that undoes the preparation.
  */
 export function prepareNodeDirectory(dataDir: string): () => void {
   const isNew = !existsSync(dataDir);

@@ -41,7 +41,7 @@ export class S3Objects implements ObjectStore {
         .slice(start, end)
         .stream();
       for await (const piece of pieces as unknown as AsyncIterable<Uint8Array>) {
-        // The answer is not the file. It is a proxy's page, or comes from a store without range requests.
+        // The answer is not the file: a proxy sent a page, or the store does not support range requests.
         if (piece.byteLength > remaining) throw otherLength();
         remaining -= piece.byteLength;
         yield piece;
@@ -101,7 +101,7 @@ class S3Writer implements ObjectWriter {
   async finish(): Promise<void> {
     try {
       await this.#sink.end();
-      // A success status proves nothing: it may be a proxy's, or have an error in its body.
+      // A success status proves nothing: a proxy may have sent it, or the body may contain an error.
       if ((await this.#storedBytes()) !== this.#bytes) throw otherLength();
     } catch (error) {
       // A store that lost an accepted object is at fault; the client's request was valid.

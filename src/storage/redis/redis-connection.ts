@@ -101,7 +101,9 @@ export class RedisConnection {
     await this.#inOrder(client.subscribe(channel, listener));
   }
 
-  /** Closes a connection in which its user found a fault. A new attempt follows, as after any loss. */
+  /**
+   * Closes the connection, because the caller has found a fault. A new attempt to connect follows, as after any loss.
+   */
   giveUp(reason: string): void {
     this.#lose(this.#client, reason);
   }

@@ -3,7 +3,7 @@ import { type Clock, exactMs, wallMs } from "../../base/clock.ts";
 import { type Database, databaseSeconds, dialectOf } from "./database.ts";
 
 export interface TimedAnswer {
-  /** The fastest of a few round trips. */
+  /** Milliseconds of the fastest of a few round trips. */
   roundTripMs: number;
   /**
    * The database's clock minus this machine's in milliseconds, exact to half of the round trip. Undefined if the

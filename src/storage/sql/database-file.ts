@@ -35,7 +35,7 @@ export function rememberFile(db: SQL, file: string): void {
   locations.set(db.options, new DatabaseFile(file));
 }
 
-/** Returns undefined for PostgreSQL and for connections other than a server's. */
+/** Returns the remembered files of a database. Undefined for PostgreSQL and for connections other than a server's. */
 export function fileOf(db: SQL): DatabaseFile | undefined {
   return locations.get(db.options);
 }

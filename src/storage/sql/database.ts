@@ -109,7 +109,7 @@ function isBusy(error: unknown): boolean {
 
 /**
  * Shortens the wait for other programs' locks on SQLite, which waits in the thread that serves requests. Background
- * writes retry. PostgreSQL waits elsewhere.
+ * writes retry. PostgreSQL waits in its own process.
  */
 export async function waitBriefly(db: Database): Promise<void> {
   if (dialectOf(db) === "postgres") return;

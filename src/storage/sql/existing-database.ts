@@ -6,8 +6,8 @@ import type { Database } from "./database.ts";
 import { requireCurrent } from "./schema.ts";
 
 /**
- * Throws a StartError if the database is missing or has another schema version. A migration would break a running
- * server.
+ * Opens the database. Throws a StartError if it is missing or has another schema version, because a migration would
+ * break a running server.
  */
 export async function openExistingDatabase(file: string): Promise<Database> {
   if (!existsSync(file)) {

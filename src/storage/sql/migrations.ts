@@ -687,7 +687,8 @@ const migrations: readonly (readonly string[])[] = [
   [
     // JSON of the tags that a request has.
     `ALTER TABLE usage_records ADD COLUMN tags TEXT`,
-    // Like `usage_rollups`, for requests with tags: a row for each tag, and one for all tags, which is ''.
+    // Like `usage_rollups`, for requests with tags: a row for each tag, and a row with the tag '' for all tags
+    // together.
     `CREATE TABLE usage_tag_rollups (
       account_id TEXT NOT NULL,
       environment TEXT NOT NULL,

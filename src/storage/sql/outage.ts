@@ -7,8 +7,8 @@ import { isPostgresOutage, postgresCode } from "./postgres-errors.ts";
 const retryAfterSeconds = 1;
 
 /**
- * Throws `service_unavailable` if the database is locked, full, damaged or away, and `invalid_request` if it cannot
- * store a text.
+ * Waits for `work`. Throws `service_unavailable` if the database is locked, full, damaged or away, and
+ * `invalid_request` if it cannot store a text.
  */
 export async function available<Value>(work: Promise<Value> | PromiseLike<Value>): Promise<Value> {
   try {

@@ -57,7 +57,7 @@ async function build(db: SQL, log: Log): Promise<boolean> {
   for (const [name, statement] of indexes) {
     const found = await stateOf(db, name);
     if (found?.valid) continue;
-    // The rest of a build that was interrupted: writes maintain it, but no query uses it.
+    // An interrupted build leaves an index that writes maintain and no query uses.
     if (found) await db.unsafe(`DROP INDEX CONCURRENTLY ${name}`);
     log.info("index_build_started", { index: name });
     await db.unsafe(statement);

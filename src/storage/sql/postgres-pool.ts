@@ -280,7 +280,7 @@ class Pool {
 
   #check(): void {
     const nowMs = exactMs();
-    // Time in which this process itself stood still does not count as the server's.
+    // Time during which this process itself stood still does not count as silence of the server.
     const stoodStillMs = Math.max(0, nowMs - this.#checkedMs - this.#pollEveryMs);
     this.#checkedMs = nowMs;
     this.#answeredMs += stoodStillMs;

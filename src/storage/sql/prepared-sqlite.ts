@@ -34,8 +34,8 @@ export class PreparedSqlite {
   }
 
   /**
-   * If `work` throws, nothing changes and its error is rethrown. Throws `service_unavailable` if the database file was
-   * moved or replaced.
+   * Runs `work` in a transaction. If `work` throws, nothing changes and its error is rethrown. Throws
+   * `service_unavailable` if the database file was moved or replaced.
    */
   transact<Result>(work: () => Result): Result {
     this.#file.require();

@@ -92,7 +92,7 @@ export interface SchemaState {
   foreignStep: number | undefined;
 }
 
-/** Reads the state. Changes and refuses nothing. */
+/** Reads the state of the schema. Changes and refuses nothing. */
 export async function schemaState(db: SQL, dialect: Dialect): Promise<SchemaState> {
   const applied = await readSteps(db, dialect);
   const foreign = otherStep(applied);

@@ -16,14 +16,14 @@ export const detailsSchema: z.ZodType<UsageDetails> = z.object({
   billedNanoUsd: count.optional(),
 });
 
-/** Returns undefined for empty details. */
+/** Returns the details as text; undefined if they are empty or the text is too long. */
 export function detailsText(details: UsageDetails | undefined): string | undefined {
   if (!details) return undefined;
   const text = JSON.stringify(details);
   return text === "{}" || text.length > maxDetailsLength ? undefined : text;
 }
 
-/** Returns undefined for a text that Headrace did not write. */
+/** Parses details. Returns undefined for a text that Headrace did not write. */
 export function readDetails(text: string): UsageDetails | undefined {
   try {
     return detailsSchema.safeParse(JSON.parse(text)).data;

@@ -35,8 +35,8 @@ export class SqlKeyStore implements KeyStore {
   readonly #maxSuspended: number;
 
   /**
-   * `secretId`: the id of the secret under which the digests of new keys are made. `maxSuspended`: the number of
-   * suspensions of keys that `listSuspended` reads, and of apps. An account can suspend any number of keys.
+   * `secretId`: the id of the secret under which the digests of new keys are made. `maxSuspended`: how many of the
+   * latest suspensions of keys, and how many of apps, `listSuspended` reads. An account can suspend any number of keys.
    */
   constructor(db: Database, { secretId = null, maxSuspended = 5_000 }: SqlKeyStoreOptions = {}) {
     this.#db = db;

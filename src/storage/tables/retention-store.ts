@@ -23,12 +23,15 @@ const names = {
 } as const satisfies Record<RetainedKind, string>;
 
 const defaultsName = "retention_defaults_from";
-/** Name in `installation` of the seen times, stored as `trusted`, or as `trusted from seen`. */
+/** Name in the table `installation` of the seen times, stored as `trusted`, or as `trusted from seen`. */
 const seenName = "retention_seen_times";
 
-/** Name in `installation` of the time from which requests are kept. Earlier usage was counted and then deleted. */
+/**
+ * Name in the table `installation` of the time from which requests are kept. Earlier usage was counted and then
+ * deleted.
+ */
 export const requestsKeptFrom = names.requests;
-/** Name in `installation` of the time from which hourly roll-ups are kept. */
+/** Name in the table `installation` of the time from which hourly roll-ups are kept. */
 export const hourlyUsageKeptFrom = names.hourly_usage;
 
 /**
@@ -66,7 +69,7 @@ const byTime: Readonly<Record<Exclude<RetainedKind, keyof typeof owned>, readonl
   refused_requests: ["refused_requests", "request_id"],
 };
 
-/** Returns a text that sorts as the primary keys do, because ids have no control characters. */
+/** Returns a text that sorts in the order of the primary keys, because ids have no control characters. */
 function nameOf({ accountId, environment }: PurgeCursor): string {
   return `${accountId}\n${environment}`;
 }

@@ -110,7 +110,7 @@ export class SqlSecretStore {
     }
   }
 
-  /** Counts current keys and app secrets by secret. `first`: as in `SecretState`. */
+  /** Counts current keys and app secrets by secret. `first` is the id of the secret of rows without a secret id. */
   async use(first: string, nowSeconds: number): Promise<SecretUse> {
     const db = this.#db;
     const keys = new Map<string, number>();
@@ -190,8 +190,8 @@ export class SqlSecretStore {
   }
 
   /**
-   * Replaces a sealed value, unless it has changed meanwhile. `by`: null drops the value, but keeps a signing key's
-   * row, because of the tokens that it signed.
+   * Replaces a sealed value, unless it has changed meanwhile. If `by` is null, drops the value. A signing key's row
+   * stays then, because of the tokens that the key signed.
    */
   async replaceSealed({ table, id, sealed }: SealedValue, by: string | null): Promise<void> {
     await written(this.#db, async (tx) => {

@@ -22,7 +22,7 @@ const upstreams = table<Omit<StoredUpstream, keyof Settings> & { settings: Setti
   createdAt: integer,
 });
 
-/** Default values for rows that are older than these members. */
+/** Default values of members that older rows lack. */
 const unsaid = { ...usualSpeech, local: false };
 
 export class SqlUpstreamStore implements UpstreamStore {

@@ -19,7 +19,7 @@ export const storedChats = table<StoredChat>({
   completion: json,
 });
 
-/** A digest is enough because only equality is queried. It is short, and no second copy of the text. */
+/** A digest is enough because only equality is queried. It is short, and avoids a second copy of the text. */
 export function tagOf([name, value]: readonly [string, string]): string {
   return createHash("sha256")
     .update(JSON.stringify([name, value]))

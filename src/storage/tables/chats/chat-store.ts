@@ -247,7 +247,10 @@ export class SqlChatStore implements ChatStore {
     return counted.sort((a, b) => a.count - b.count).map(({ tag }) => tag);
   }
 
-  /** Written so that no index applies: SQLite would scan the whole account instead of reading by id. */
+  /**
+   * Returns a condition that no index serves. With an index, SQLite would scan the whole account instead of reading by
+   * id.
+   */
   #ownedBy({ accountId, environment, appId, personId }: ChatOwner) {
     const ofApp = appId === null ? this.#db`` : this.#db`AND c.app_id || '' = ${appId}`;
     const ofPerson = personId === null ? this.#db`` : this.#db`AND c.person_id || '' = ${personId}`;

@@ -14,8 +14,7 @@ export const minCountedBytes = 16_384;
 /** The sum of an account with fewer files is not cached. */
 const manyFiles = 10_000;
 /**
- * A sum is cached for its number of files divided by this, in milliseconds: a hundred times as long as reading it
- * takes.
+ * A sum is cached for one millisecond per this number of files, which is a hundred times as long as reading it takes.
  */
 const filesPerMs = 64;
 /**

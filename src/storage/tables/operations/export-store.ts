@@ -17,7 +17,7 @@ import { type RecordRow, recordOf } from "../record-row.ts";
 const rowsAtOnce = 100;
 /** Records are numbered in steps of this size, because SQLite blocks the thread that serves requests. */
 const numberedAtOnce = 250;
-/** Deleted records of one batch, because SQLite blocks the thread that serves requests. */
+/** Maximum records that one batch deletes, because SQLite blocks the thread that serves requests. */
 const deletedAtOnce = 5_000;
 /** Records without a number are counted only up to this number. */
 const maxCounted = 10_000;
@@ -186,7 +186,10 @@ export class SqlExportStore implements ExportStore {
     }));
   }
 
-  /** Forgets receivers that left the configuration, so that no records wait for them. Returns the deleted rows. */
+  /**
+   * Forgets receivers that left the configuration, so that no records wait for them. Returns the number of deleted
+   * rows.
+   */
   deleteExpired(nowSeconds: number, limit: number): Promise<number> {
     return written(this.#db, async (tx) => {
       await tx`DELETE FROM export_sinks WHERE seen_at < ${nowSeconds - forgottenSeconds}`;

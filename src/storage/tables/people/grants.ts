@@ -76,8 +76,8 @@ export async function addGrant(
 }
 
 /**
- * Gives a new grant the budget of the person's other grants for the app, and their quotas unless it has its own. Without
- * a current grant, the one that ended last counts, because an app ends its grants itself.
+ * Gives a new grant the budget of the person's other grants for the app, and their quotas unless it has its own.
+ * Without a current grant, the grant that ended last counts, because an app can end its grants itself.
  */
 async function bounded(tx: Database, grant: ApiKeyRecord): Promise<ApiKeyRecord> {
   const { environment } = grant;
