@@ -1,6 +1,6 @@
 // Several workers are one server: limits, keys, ledger, log and metrics over all of them, and nothing is lost with one that dies.
 import { Database } from "bun:sqlite";
-import { afterEach, expect, test } from "bun:test";
+import { afterEach, expect, spyOn, test } from "bun:test";
 import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -250,6 +250,20 @@ test("replaces a hanging idle worker", async () => {
   process.kill(victim, "SIGSTOP");
   await until(() => server.logged("worker_killed").length === 1, "it is killed");
   await until(() => server.workers?.pids.length === 3 && !server.workers.pids.includes(victim), "it is replaced");
+  await served(server);
+  expect(counts(await Promise.all(Array.from({ length: 12 }, () => chat(server))))).toEqual({ 200: 12 });
+});
+
+test("starts a dead worker later if the system cannot create a process now", async () => {
+  const { server } = await start();
+  const [victim = 0] = server.workers?.pids ?? [];
+  const spawning = spyOn(Bun, "spawn").mockImplementationOnce(() => {
+    throw new Error("ENOMEM: not enough memory, posix_spawn");
+  });
+  process.kill(victim, "SIGKILL");
+  await until(() => server.logged("worker_not_started").length === 1, "it cannot be started");
+  spawning.mockRestore();
+  await until(() => server.workers?.pids.length === 3, "it is replaced");
   await served(server);
   expect(counts(await Promise.all(Array.from({ length: 12 }, () => chat(server))))).toEqual({ 200: 12 });
 });

@@ -295,6 +295,16 @@ export class WorkerProcesses {
 
   #launch(worker: Worker): void {
     worker.startedMs = exactMs();
+    try {
+      this.#spawn(worker);
+    } catch (error) {
+      // No memory or file descriptors are left, or the installation is being replaced.
+      this.#options.log.error("worker_not_started", { worker: worker.number, detail: String(error) });
+      this.#exited(worker, null, null);
+    }
+  }
+
+  #spawn(worker: Worker): void {
     worker.process = Bun.spawn([...this.#options.command, this.#socketPath, String(worker.number)], {
       // If this pipe closes, the worker knows that this process is gone.
       stdin: "pipe",
