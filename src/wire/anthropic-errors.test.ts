@@ -24,6 +24,14 @@ test.each([
     "The input token count (1200293) exceeds the maximum number of tokens allowed (1048576).",
     "prompt is too long: 1200293 tokens > 1048576 maximum",
   ],
+  [
+    "The input (61709 tokens) is longer than the model's context length (40960 tokens).",
+    "prompt is too long: 61709 tokens > 40960 maximum",
+  ],
+  [
+    "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
+    "prompt is too long: 537812 tokens > 131072 maximum",
+  ],
   ["Your input exceeds the context window.", "prompt is too long: Your input exceeds the context window."],
   ["prompt is too long: 9 tokens > 8 maximum", "prompt is too long: 9 tokens > 8 maximum"],
 ])("translates a model server's context error into the words that clients read: %s", (words, expected) => {

@@ -20,6 +20,34 @@ describe("an error that a model server reports", () => {
   });
 
   test.each([
+    "The input (61709 tokens) is longer than the model's context length (40960 tokens).",
+    "Requested token count exceeds the model's maximum context length of 64000 tokens.",
+    "The decoder prompt (length 12324) is longer than the maximum model length of 8192.",
+    "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
+    "the request exceeds the available context size, try increasing it",
+    "Your input exceeds the context window of this model.",
+    "the input length exceeds the context length",
+    "invalid params, context window exceeds limit (2013)",
+    "The number of tokens to keep from the initial prompt is greater than the context length.",
+    "Invalid request: Your request exceeded model token limit: 8192",
+    "Input is too long for requested model.",
+    "Range of input length should be [1, 129024]",
+    "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 9000 `inputs` tokens and 20 `max_new_tokens`",
+    "`inputs` must have less than 512 tokens. Given: 600",
+  ])("recognises a prompt that is too long in a vendor's words: %s", (message) => {
+    expect(reportedCode(reported({ message, type: "BadRequestError", code: 400 }))).toBe("context_length_exceeded");
+  });
+
+  test.each([
+    "max_tokens is longer than allowed: 9 > 8",
+    "The length of the message's name exceeds the maximum length of 64.",
+    "Rate limit exceeded: too many tokens per minute.",
+    "stop: must have less than 5 items",
+  ])("does not take another limit for that of the context: %s", (message) => {
+    expect(reportedCode(reported({ message, type: "BadRequestError" }))).not.toBe("context_length_exceeded");
+  });
+
+  test.each([
     ...["invalid_image", "invalid_image_format", "invalid_base64_image", "invalid_image_url", "invalid_image_mode"],
     ...["image_too_large", "image_too_small", "image_parse_error", "image_content_policy_violation"],
     ...["image_file_too_large", "image_file_not_found", "unsupported_image_media_type", "empty_image_file"],

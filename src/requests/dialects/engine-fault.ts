@@ -14,11 +14,30 @@ export interface PublicFault {
 }
 
 /**
- * Words for an exceeded context from servers that have no code for it: OpenAI's (vLLM, SGLang), Anthropic's, with and
- * without the tokens of the answer, and Gemini's.
+ * Words for an exceeded context from servers that have no code for it. Agents shorten their conversation only if they
+ * recognise such an error.
  */
-const contextWords =
-  /\bmaximum context length\b|\bprompt is too long\b|\bexceed context limit\b|\binput token count\b.{0,32}\bexceeds the maximum\b/i;
+const contextWords = new RegExp(
+  [
+    // OpenAI's words, which vLLM, SGLang, Mistral and others use.
+    String.raw`\bmaximum context length\b`,
+    // Anthropic, with and without the tokens of the answer.
+    String.raw`\bprompt is too long\b|\bexceed context limit\b`,
+    // Gemini.
+    String.raw`\binput token count\b.{0,32}\bexceeds the maximum\b`,
+    // SGLang and Together; vLLM for images; xAI.
+    String.raw`\blonger than the (?:model's context length|maximum model length)\b|\bmaximum prompt length is \d`,
+    // llama-server before it had a type, OpenAI's newer words, MiniMax, LM Studio and Ollama.
+    String.raw`\bexceeds the (?:available context size|context (?:window|length))\b|\bcontext window exceeds limit\b`,
+    String.raw`\bis greater than the context length\b`,
+    // Words of Moonshot, Bedrock and Alibaba.
+    String.raw`\bexceeded model token limit\b|\binput is too long for requested model\b`,
+    String.raw`\brange of input length should be\b`,
+    // Text Generation Inference and Text Embeddings Inference.
+    "`inputs` (?:tokens \\+ `max_new_tokens` must be <=|must have less than \\d{1,9} tokens)",
+  ].join("|"),
+  "i",
+);
 /**
  * Codes and types for an overloaded server, and for a server that limits the gateway's rate. Some servers send the HTTP
  * status instead.
