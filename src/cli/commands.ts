@@ -54,7 +54,7 @@ export const commands: ReadonlyMap<string, () => Promise<CommandEntry>> = new Ma
 ]);
 
 export const otherHeading = "Other:";
-/** Headings of the help, by the first command under each. */
+/** Headings of the help text. The map's key is the first command below the heading. */
 export const headings: ReadonlyMap<string, string> = new Map([
   ["serve", "Server:"],
   ["pull", "Models:"],

@@ -90,7 +90,7 @@ function inodes(dataDir: string, free: number, all: number): Finding | undefined
   return free === 0 ? failure("inodes", found, remedy) : warning("inodes", found, remedy);
 }
 
-/** Network file systems by their magic numbers in statfs(2). */
+/** Names of network file systems by the number that statfs(2) reports as the type. */
 const networked: Readonly<Record<number, string>> = {
   [0x6969]: "NFS",
   [0x517b]: "SMB",

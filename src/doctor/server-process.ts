@@ -71,8 +71,8 @@ function cgroupOf(text: string): ControlGroups {
 const mount = "/sys/fs/cgroup";
 
 /**
- * Returns the text of the first readable file. Inside a container the host's path does not exist, but the group's files
- * are at the top.
+ * Returns the text of the first readable file. Inside a container, the cgroup's path on the host does not exist, but
+ * the cgroup's files are in the root of the hierarchy.
  */
 function firstText(paths: readonly string[]): string | undefined {
   for (const path of paths) {

@@ -8,8 +8,8 @@ import type { Subject } from "./subject.ts";
 
 const readMs = 2_000;
 /**
- * If a spool file of a running server is older than this, the database does not accept its content: no request takes so
- * long.
+ * No request takes this long. If a spool file of a running server is older, the database does not accept the file's
+ * content.
  */
 const oldMs = 15 * 60_000;
 const largeBytes = 512 * 2 ** 20;

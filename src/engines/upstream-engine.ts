@@ -54,7 +54,7 @@ export class UpstreamEngine implements Engine {
   readonly #target: HttpTarget;
   readonly #counter: TokenCounter;
   readonly #found: FoundFormats;
-  /** Describes how each model continues an unfinished assistant message, by the last model list. */
+  /** Describes how each model of the last model list continues an unfinished assistant message. */
   #continued: ReadonlyMap<string, ChatContinuation> = new Map();
 
   constructor(options: UpstreamOptions) {

@@ -2,8 +2,8 @@
 import { homedir } from "node:os";
 
 /**
- * Returns HOME, or the directory in the system's user list. For a user id without an entry, as in a container, the
- * result is the root directory, as container runtimes have it.
+ * Returns HOME, or else the home directory in the system's user list. If the user id has no entry there, as in many
+ * containers, returns the root directory, which container runtimes use too.
  */
 export function homeDirectory(env: Readonly<Record<string, string | undefined>>): string {
   if (env["HOME"]) return env["HOME"];

@@ -90,7 +90,8 @@ export class SecretRotation {
     if (resealed > 0) log.info("sealed_anew", { count: resealed });
     if (lost.length === 0) return;
     const { since } = await this.#store.state();
-    // If the secret was never replaced, the value is damaged. The error is reported where the value is read.
+    // If the secret was never replaced, a value that it does not open is damaged. The code that reads the value reports
+    // this error.
     if (since === undefined || secrets.length > 1) return;
     throw new StartError(
       `${nounOf(lost)} sealed under a secret that HEADRACE_SECRET, or the file \`secret\`, no longer has. Name that one as well, after the one in use, and start once: what is sealed is then sealed anew. If it is lost, \`headrace secret forget-old --force\` gives up what it sealed.`,

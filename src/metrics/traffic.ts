@@ -26,9 +26,9 @@ export interface TrafficOptions {
   nowMs(): number;
 }
 
-/** Maximum models with separate series, and maximum upstreams. */
+/** Maximum number of models with separate series. The same maximum applies to upstreams. */
 const maxLabels = 200;
-/** Maximum series of one model. Beyond it, the upstreams share a series. */
+/** Maximum number of series of one model. Upstreams beyond this number share a series. */
 const maxRequestSeries = 64;
 /** Maximum models of one upstream with separate counts of attempts. */
 const maxModelsOfUpstream = 50;

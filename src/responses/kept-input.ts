@@ -126,7 +126,7 @@ class Room {
     return !this.#refusal;
   };
 
-  /** Throws the refusal if `mayRead` refused a read. */
+  /** If `mayRead` has refused a read, throws the error for the client. */
   require(): void {
     if (this.#refusal) throw this.#refusal;
   }

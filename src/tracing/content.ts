@@ -39,7 +39,10 @@ class Room {
     return this.#remaining <= 0;
   }
 
-  /** Returns a short word, which does not count toward the maximum. Returns an empty text for other values. */
+  /**
+   * Returns the value if it is text, redacted and cut to the length of a word. A word does not count toward the
+   * maximum. Returns an empty text for other values.
+   */
   word(value: unknown): string {
     return typeof value === "string" ? this.#redact(value.slice(0, maxSecretLength)).slice(0, maxWordLength) : "";
   }
@@ -71,7 +74,7 @@ export function outputMessages(said: readonly Said[], redact: Redact): string {
   return JSON.stringify(said.map((one) => messageOf(one, room)));
 }
 
-/** Returns a message with its parts. Images, sounds and files appear only by kind. */
+/** Returns a message with its parts. Of images, sounds and files, only the kind is included. */
 function messageOf({ role: said, parts: given, calls, resultOf, reason }: Said, room: Room): Message {
   const role = room.word(said);
   const parts = given.map(({ text, type }) => (text === undefined ? { type: room.word(type) } : textPart(text, room)));

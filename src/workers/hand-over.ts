@@ -9,7 +9,8 @@ export interface HandOverOptions {
   /** The path of the primary process's socket (`UnixPlace`). */
   socketPath: string;
   /**
-   * Maximum concurrent requests and upgraded connections at the primary process. As many more may wait for one to end.
+   * Maximum concurrent requests and upgraded connections at the primary process. The same number may wait until one of
+   * them ends.
    */
   maxConnections: number;
   /**

@@ -57,8 +57,8 @@ export function requireOwn(path: string): void {
   if (link?.isSymbolicLink()) throw new CliError(`${path} is a link to a file that is not there. Nothing was changed.`);
   const there = link ? path : nearestFolder(path);
   const [owner, self] = [statSync(there).uid, process.getuid?.()];
-  // A user who may write into another user's folder was probably granted that right. Root may write everywhere without
-  // any grant.
+  // A new file in another user's folder is allowed, because somebody probably granted this user the right to write
+  // there. For root it is refused, because root may write everywhere without a grant.
   if (self !== undefined && owner !== self && (link !== undefined || self === 0)) {
     throw new CliError(
       `${there} belongs to another user, whose client could not read what is written now. Run headrace connect as that user${self === 0 ? ", without sudo" : ""}. Nothing was changed.`,

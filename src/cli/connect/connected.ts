@@ -88,7 +88,7 @@ export function rememberedOf(
   const changes = settings.map(({ path, value }) => {
     const now = valueAt(table, path);
     const ours = known?.changes.find((one) => Bun.deepEquals(one.path, path));
-    // If this program wrote the current value, the original is the value recorded earlier.
+    // If this program wrote the current value, the value before the first write is in the earlier record.
     const before = ours && ours.written === digestOf(now) ? ours.before : now;
     return { path: [...path], ...(before === undefined ? {} : { before }), written: digestOf(value) };
   });

@@ -89,7 +89,7 @@ run it again: it goes on with what is left.`,
     const answer = await request({ expect: plan.digest });
     const paths = await secrets.write(answer.data);
     return {
-      // The secrets are in their files only.
+      // The secrets were written to files, so the JSON output leaves them out.
       json: { ...answer, data: answer.data.map(({ secret: _, ...one }) => one) },
       show() {
         for (const path of paths) terminal.print(`Wrote ${printable(path)}.`);

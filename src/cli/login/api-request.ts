@@ -197,7 +197,8 @@ function refusal(status: number, body: string, { baseUrl, keySource, login }: Co
     return new ApiError(message, status, refused);
   }
   if (refused) {
-    // Newcomers use the first key, which lacks the scopes of an operator.
+    // New users have only the first key, which lacks the operator scopes. The hint tells them how to get an operator's
+    // key.
     const hint = refused.message.endsWith(": admin:manage")
       ? ". It takes an operator's key: on the server's machine, HEADRACE_API_KEY=$(headrace operator-key --quiet)"
       : "";

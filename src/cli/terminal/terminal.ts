@@ -217,7 +217,7 @@ export class Interrupted extends CliError {
     this.#signalName = signalName;
   }
 
-  /** Returns the same error with a longer message. */
+  /** Returns an error for the same signal with another message. */
   with(message: string): Interrupted {
     return new Interrupted(this.#signalName, message);
   }

@@ -180,7 +180,7 @@ function usageQuery(options: UsageCall["options"], nowMs: number): URLSearchPara
   if (top !== undefined && (groupBy === undefined || options.bucket !== undefined)) {
     throw new CliError("--top needs --group-by, such as --group-by key, and no --bucket.", exitCodes.usage);
   }
-  // Rows of `--top` are added up over the whole time, so the longest time spans suffice.
+  // With `--top`, all rows of a group are added up over the whole time. The longest buckets suffice for that.
   const bucket = top === undefined ? options.bucket : "month";
   if (days !== undefined && (start !== undefined || end !== undefined)) {
     throw new CliError("--days counts back from now: give it without --start and --end.", exitCodes.usage);

@@ -42,7 +42,8 @@ export async function removePulledModel(dataDir: string, id: string): Promise<Re
     // The manifest is deleted first. A crash after that leaves a file without a manifest, not a listed model
     // without a file.
     await rm(manifestPath(dataDir, id), { force: true });
-    // The last part is deleted first, because earlier parts are still recognized as this model's if a deletion fails.
+    // The last part is deleted first. If a deletion fails, the remaining earlier parts are still recognized as parts of
+    // this model.
     const files = one.files.filter((file) => !shared.has(file)).sort();
     let bytes = 0;
     for (let name = files.at(-1); name !== undefined; name = files.at(-1)) {

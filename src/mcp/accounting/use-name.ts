@@ -5,9 +5,9 @@ import type { ToolUse } from "../../domain/tools/tool-use.ts";
 const maxNameLength = 128;
 
 /**
- * Prefix of the name for each recorded method. `tools/call` has none, so that a tool is named as in allow lists. null:
- * the name is not reported, because a resource's URI can be anything. Methods that are missing here, such as lists, are
- * not recorded.
+ * For each recorded method, the prefix of the reported name. The prefix of `tools/call` is empty, so that a tool has
+ * the same name as in allow lists. null: no name is reported, because a resource's URI can be anything. Methods that
+ * are missing here, such as lists, are not recorded.
  */
 const prefixes: Readonly<Record<string, string | null>> = {
   "tools/call": "",

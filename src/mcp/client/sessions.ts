@@ -226,12 +226,15 @@ export class ServerSessions implements ClientSessions {
     const { maxProcesses, maxProcessesOfServer } = this.#bounds;
     const isFullOfOwn = linked.processes >= maxProcessesOfServer;
     if (!isFullOfOwn && this.#processes < maxProcesses) return;
-    // End an idle process. Its slot becomes free only later, for another caller.
+    // End an idle process, although its slot becomes free too late for this call. A later caller can use the slot.
     this.#endOldest(isFullOfOwn ? [linked] : [...this.#servers.values()].filter(({ processes }) => processes > 0));
     throw unavailable(`As many processes run for the MCP server "${server.name}" as may.`);
   }
 
-  /** Ends an idle session at the server's node. Its slot becomes free only later, for another caller. */
+  /**
+   * Ends an idle session at the server's node. Its slot becomes free too late for this call, but a later caller can use
+   * it.
+   */
   #makeRoomAtNode(linked: LinkedServer): void {
     if (this.#endOldest([linked])) return;
     this.#endOldest([...this.#servers.values()].filter(({ nodeRoute }) => nodeRoute === linked.nodeRoute));

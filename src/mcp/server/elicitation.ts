@@ -1,5 +1,5 @@
-// Checks elicitations of MCP servers: clients open a page only if they support URL mode, and only over https (or http
-// on loopback).
+// Checks elicitations of MCP servers. An elicitation by URL is allowed only if the client supports URL mode and the URL
+// is https (or http on loopback).
 import { GatewayError } from "../../base/errors.ts";
 import type { JsonObject, ToolAnswer } from "../../domain/tools/client-session.ts";
 import { isObject } from "./server-lists.ts";

@@ -54,7 +54,7 @@ interface Kept {
  */
 type TakeSlot = (cancellation: Cancellation) => Promise<() => void>;
 
-/** For a session with a single caller, which needs no slot. */
+/** Takes no slot, because a session with a single caller needs none. */
 const atOnce: TakeSlot = async () => () => {};
 
 export class ServerLists {

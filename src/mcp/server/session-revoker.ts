@@ -68,7 +68,7 @@ export class SessionRevoker {
   #holds({ principal, untilSeconds }: Entry, now: Principal | undefined): boolean {
     if (untilSeconds !== undefined && untilSeconds <= this.#deps.clock.nowSeconds()) return false;
     if (!now?.scopes.has("tools:use")) return false;
-    // The rights at its beginning decided which servers a session has, so it ends if they change.
+    // A session's servers were chosen by the rights at its beginning, so the session ends if these rights change.
     const nowLocal = now.modelAccess?.neverLeaves === true && principal.modelAccess?.neverLeaves !== true;
     return !nowLocal && Bun.deepEquals(now.tools, principal.tools);
   }

@@ -310,7 +310,7 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
   #nodeDrains(): void {
     const wasDraining = this.#draining;
     this.#draining = true;
-    // The listener may stop using this tunnel in this call.
+    // During this call, the listener may stop using this tunnel.
     if (!wasDraining) this.listener?.draining();
     this.#nodeLeaves = true;
     this.#endIfDrained();

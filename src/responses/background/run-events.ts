@@ -115,7 +115,7 @@ export class RunEvents {
     this.#end("response.incomplete", "cancelled", { incomplete_details: { reason: "cancelled" } });
   }
 
-  /** Removes the first `count` events, which are stored now. Returns their characters. */
+  /** Removes the first `count` events, which are stored now. Returns how many characters they had. */
   stored(count: number): number {
     const gone = this.#events.splice(0, count).reduce((sum, event) => sum + event.length, 0);
     this.#first += count;
@@ -135,7 +135,7 @@ export class RunEvents {
     return objectsOf([...this.#items].sort(([a], [b]) => a - b).map(([, item]) => item));
   }
 
-  /** Adds an event. Returns its characters. */
+  /** Adds an event. Returns its number of characters. */
   #add(type: string, members: Json): number {
     const event = JSON.stringify({ type, sequence_number: this.#first + this.#events.length, ...members });
     this.#events.push(event);

@@ -30,7 +30,7 @@ export class SeenChanges {
   readonly #count: Int32Array;
   #seen: number;
 
-  /** `seen` counts the changes before the worker's first message. */
+  /** `seen` is the number of changes that the worker's first message already includes. */
   constructor(directory: string, seen: number) {
     this.#count = mapped(directory);
     this.#seen = seen;

@@ -222,7 +222,7 @@ export class FrameLink {
   }
 }
 
-/** Rounds up to whole words, in bytes. */
+/** Rounds a number of bytes up to whole words. */
 function whole(bytes: number): number {
   return (bytes + wordBytes - 1) & -wordBytes;
 }

@@ -190,7 +190,7 @@ export function creationOf(draft: ServerDraft): CreateMcpServerRequest {
 export function movedOf(draft: ServerDraft, before: ServerDraft) {
   const isSame = (now: unknown, then: unknown) => JSON.stringify(now) === JSON.stringify(then);
   return {
-    // The API clears `local` if the origin changes, so the form's value is sent with the location.
+    // If the origin changes, the API clears `local`. So the form's value of `local` is sent together with the location.
     ...(isSame(locationFields(draft), locationFields(before))
       ? {}
       : { ...locationFields(draft), local: draft.isLocal }),

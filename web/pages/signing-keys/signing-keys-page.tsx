@@ -69,7 +69,7 @@ export const SigningKeysPage = operatorsOnly("Signing keys", SigningKeys);
 
 function SigningKeys() {
   const listing = useList<SigningKey>(path, {}, { everyMs: 60_000 });
-  // The hint about the next key is deferred like the rows, which a later hint would move.
+  // The hint about the next key is deferred as long as the rows. A hint that appeared after the rows would move them.
   const upcoming = useDeferredValue(listing.items).find(({ state }) => state === "upcoming");
   const rotation = useQuestion(() => call<SigningKey>("POST", `${path}/rotate`), {
     stale: [path],

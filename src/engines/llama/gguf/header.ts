@@ -161,7 +161,10 @@ class Cursor {
     return bytes.readUInt8(start);
   }
 
-  /** Reads a 64-bit length. Throws a GgufRefused if it exceeds `most`; `of` names it in the message. */
+  /**
+   * Reads a 64-bit length. Throws a GgufRefused if the length exceeds `most`. `of` is the noun for the message, such as
+   * "tensors".
+   */
   count(of: string, most = Number.MAX_SAFE_INTEGER): number {
     const start = this.skip(8);
     const value = this.#bytes.readUInt32LE(start) + this.#bytes.readUInt32LE(start + 4) * 2 ** 32;

@@ -39,7 +39,10 @@ export class Batching {
     if (this.#expected === 0) this.#scheduleAfterwards();
   }
 
-  /** If defined, await this promise before the next evaluation: after `leave`, and before `enter`. */
+  /**
+   * The promise of a pause, or undefined if there is no pause. Call `leave`, await the promise, and call `enter` before
+   * the next evaluation.
+   */
   get pause(): Promise<void> | undefined {
     return this.#gate?.promise;
   }
@@ -86,7 +89,8 @@ export class Batching {
       this.#runsAfterwards = false;
       const actions = this.#afterwards;
       this.#afterwards = [];
-      // Actions that are added by these actions run soon too, instead of after another batch.
+      // If one of these actions adds another action, the added action also runs soon and does not wait for another
+      // batch.
       this.#hasTime = true;
       setImmediate(() => {
         this.#hasTime = false;

@@ -82,7 +82,8 @@ async function generateOn(
     finishReason: reader.calledTools ? "tool_calls" : "stop",
     completionTokens: generated.length,
   });
-  // While nothing is queued, the model is idle. So nothing is awaited between a token and the next evaluation.
+  // The model is idle while no evaluation is queued. So the loop awaits nothing between a token and the next
+  // evaluation.
   batching.enter();
   try {
     let upcoming = steps.next();

@@ -311,7 +311,8 @@ class SchemaTranslation {
     if (!Number.isInteger(value) || (value as number) < 0) throw invalid(`${path}.${keyword} must be a whole number.`);
     this.#spend(Math.min(value as number, maxRepetitions) / repetitionsPerWork);
     if ((value as number) <= maxRepetitions) return value as number;
-    // A high upper limit may be ignored unless strict, but a lower limit may not.
+    // A grammar cannot enforce a limit above `maxRepetitions`. Outside strict mode, such an upper limit is ignored.
+    // Such a lower limit is always refused.
     if (keyword.startsWith("max") && !this.#options.strict) return undefined;
     throw invalid(`${path}.${keyword} must be at most ${maxRepetitions}.`);
   }

@@ -46,8 +46,8 @@ function combine(keyword: string, values: readonly unknown[], path: string): unk
         .reduce((one, other) => commonTypes(one, other, path));
     default: {
       const enforced: readonly string[] = enforcedKeywords;
-      // Only enforced keywords must be equal, because others are ignored anyway. Objects are not compared by
-      // value, because that takes long for large ones.
+      // Only enforced keywords must be equal, because others are ignored anyway. Objects are compared by identity,
+      // because comparing large objects by value takes long.
       if (enforced.includes(keyword) && kept.some((value) => value !== kept[0])) throw unmergeable(path, keyword);
       return kept.length === 0 ? values[0] : kept[0];
     }
