@@ -40,8 +40,8 @@ export async function getServerLoad(target: HttpTarget, signal: AbortSignal): Pr
 }
 
 /**
- * Returns the load from Prometheus text. Requests are summed over all models and engines of the server; of shares, the
- * largest counts. Undefined if the number of running requests is missing.
+ * Returns the load from Prometheus text. Numbers of requests are summed over all models and engines of the server. Of a
+ * fraction, such as the cache use, the largest value counts. Undefined if the number of running requests is missing.
  */
 export function readServerLoad(text: string): EngineLoad | undefined {
   const found = new Map<Figure, { sum: number; most: number }>();

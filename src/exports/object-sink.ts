@@ -44,8 +44,9 @@ export function objectSink({ put, lineOf, waitSeconds }: ObjectSinkOptions): Exp
 }
 
 /**
- * Returns a name that follows from the records: their kind, the hour of the first, their sequence numbers, and a digest
- * of their ids. After a restored backup numbers repeat, and the digest keeps objects with other records apart.
+ * Returns the object's name, which contains the kind of the records, the hour of the first one, their sequence numbers,
+ * and a digest of their ids. Sequence numbers repeat after a backup was restored. The digest then distinguishes objects
+ * with different records.
  */
 function objectName(kind: string, records: readonly ExportedRecord[]): string {
   const [first, last] = [records[0], records.at(-1)];

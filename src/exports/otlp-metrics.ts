@@ -75,7 +75,7 @@ interface Sample {
   value: number;
 }
 
-/** Returns the OTLP message of metrics in Prometheus' text format. Names stay as Prometheus knows them. */
+/** Converts metrics in Prometheus' text format to an OTLP message. The metrics keep their names. */
 export function metricsMessage(
   text: string,
   resource: OtlpResource,

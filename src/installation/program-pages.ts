@@ -27,7 +27,7 @@ function ownMappings(): string {
   }
 }
 
-/** Returns the mappings of files (proc_pid_smaps(5)) that are read-only and have no page of this process's own. */
+/** Returns the read-only mappings of files in which this process has changed no page (proc_pid_smaps(5)). */
 export function unchangedFileMappings(smaps: string): { start: bigint; end: bigint }[] {
   const found: { start: bigint; end: bigint }[] = [];
   let last: { start: bigint; end: bigint } | undefined;

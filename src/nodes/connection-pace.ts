@@ -6,7 +6,7 @@ const everyMs = 1_000;
 
 export class ConnectionPace {
   readonly #clock: Pick<Clock, "monotonicMs">;
-  /** For each node, the monotonic milliseconds at which its full burst is available again. */
+  /** For each node, the monotonic milliseconds from which the node may again connect a full burst of times in a row. */
   readonly #fullAtMs = new Map<string, number>();
 
   constructor(clock: Pick<Clock, "monotonicMs">) {
@@ -18,7 +18,7 @@ export class ConnectionPace {
     const nowMs = this.#clock.monotonicMs();
     const fullAtMs = Math.max(nowMs, this.#fullAtMs.get(nodeId) ?? 0) + everyMs;
     if (fullAtMs > nowMs + burst * everyMs) return false;
-    // Forget nodes with a full burst, so that the map stays small.
+    // Forget nodes that may use a full burst again, so that the map stays small.
     for (const [other, atMs] of this.#fullAtMs) if (atMs <= nowMs) this.#fullAtMs.delete(other);
     this.#fullAtMs.set(nodeId, fullAtMs);
     return true;

@@ -30,7 +30,7 @@ export interface Tracing {
   close(): Promise<void>;
 }
 
-/** A second limit: the code that sets attributes and events limits them already. */
+/** Limits of the SDK, as a second safeguard: the code that sets attributes and events already limits them. */
 const spanLimits = { attributeCountLimit: 64, attributeValueLengthLimit: 32_768, eventCountLimit: 16 };
 
 export function openTracing(options: TracingOptions): Tracing {

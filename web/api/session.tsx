@@ -75,7 +75,7 @@ export function SessionProvider({ children, waiting, failed, over }: SessionProv
       setState((before) => before && { ...before, environment: chosen });
     },
     async chooseAccount(accountId) {
-      // The server answers for the chosen account: the person's rights depend on it.
+      // The answer is for the chosen account, because the person's rights depend on the account.
       const changed = await call<Session>("PATCH", "/v1/session", {
         body: { account_id: accountId },
         headers: { "headrace-account": accountId },

@@ -5,7 +5,7 @@ import type { EngineResponse } from "../../domain/models/engine.ts";
 import { passedToolHeaders, type ToolNodes, toolMethods } from "../../domain/tools/node-tools.ts";
 import type { HttpWay } from "./http-transport.ts";
 
-/** An MCP server at a node. `server` is its name there. */
+/** An MCP server at a node. `server` is the MCP server's name at the node. */
 export interface NodeLocation {
   readonly nodes: Pick<ToolNodes, "send">;
   readonly nodeId: string;

@@ -4,7 +4,7 @@
 import type { AccountMissing, JsonObject } from "../../domain/tools/client-session.ts";
 import type { McpServer } from "../../domain/tools/mcp-server.ts";
 
-/** Name of the tool. The server's own tools are not listed meanwhile. */
+/** Name of the tool. While this tool is listed, the server's own tools are not. */
 export const accountToolName = "connect_account";
 
 export function accountTool({ name, title }: McpServer, { connectAt }: AccountMissing): JsonObject {

@@ -144,7 +144,8 @@ export class ServerCatalog {
   }
 
   /**
-   * Returns the approved items that the principal may use, or the account tool if the user has no connected account.
+   * Returns the approved items of the server that the principal may use. If the user has no connected account at the
+   * server, the `connect_account` tool replaces the tools.
    */
   async #of(server: McpServer, kind: ListKind, call: ClientCall, isFresh: boolean): Promise<Found[]> {
     const isResource = kind === "resources" || kind === "resourceTemplates";

@@ -31,7 +31,7 @@ const ownMethods = new Set([
   "logging/setLevel",
   "tasks/list",
 ]);
-/** Methods whose result depends on the capabilities of the MCP servers. */
+/** Methods whose response depends on the capabilities of the MCP servers. For other methods, these are not read. */
 const introduced: ReadonlySet<unknown> = new Set(["server/discover", "subscriptions/listen"]);
 const headerMismatch = -32_020;
 /** Maximum `subscriptions/listen` streams: per owner, per account and in total. Sessions have separate limits. */

@@ -64,7 +64,7 @@ export class GatewayStream implements AnswerOwner, Tabled<GatewayStream> {
     return this.#settle !== undefined;
   }
 
-  /** The answer began. */
+  /** Called when the node's answer begins. Resolves the promise of the answer. */
   began({ status, headers }: AnswerHead): void {
     const settle = this.#end();
     settle?.resolve({ status, headers: { get: (name) => headers.get(name) ?? null }, body: this.answer });

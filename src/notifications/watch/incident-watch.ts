@@ -12,7 +12,8 @@ export interface IncidentState {
   subject: string;
   isOut: boolean;
   /**
-   * Returns the notification that the incident began. Its `once` contains `since`, so that a repetition is not stored.
+   * Returns the notification that the incident began. The notification's `once` contains `since`, so that a repeated
+   * notification of the same incident is not stored.
    */
   began(since: number): Tidings;
   /** Returns the notification that the incident ended; undefined if the end is not reported. */

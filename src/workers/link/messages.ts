@@ -9,7 +9,10 @@ import type { AttemptDelta } from "../../domain/usage/attempt-health.ts";
 import type { RefusedRequest } from "../../domain/usage/refused-request.ts";
 import type { TotalsOwner } from "../../domain/usage/usage.ts";
 
-/** Messages that a worker sends: the values by message name. Each question has a new number. */
+/**
+ * Messages that a worker sends to the primary process, each name with the types of its values. Each question has a new
+ * number.
+ */
 export interface ToPrimary {
   /** Sent first: the worker's number. */
   hello: [worker: number];

@@ -1,4 +1,5 @@
-// The dialog that adds a node: the models it may serve, the command to run, and the wait for it.
+// The dialog that adds a node: the models that the node may serve, the command to run on its machine, and the wait
+// until it has joined.
 import { NativeSelect, Radio, Stack, TagsInput, Text } from "@mantine/core";
 import { useState } from "react";
 import { call, type Environment } from "../../api/client.ts";

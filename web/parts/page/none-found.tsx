@@ -8,7 +8,7 @@ import type { Patience } from "./patience.ts";
 interface NoneFoundProps {
   /** The singular noun, such as "chat"; an s is added for the plural. */
   what: string;
-  /** The paused search, if the user must decide whether to go on. */
+  /** Reports whether the search has paused, and continues it; absent if the search never pauses. */
   patience?: Patience;
   /** Removes all filters; undefined if no filter is active. */
   showAll: (() => void) | undefined;

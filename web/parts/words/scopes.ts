@@ -34,7 +34,7 @@ export function grantableScopes(own: readonly Scope[], isManager: boolean): read
 
 type Preset = "all" | "restricted" | "read";
 
-/** Returns the scopes of each preset. `all` leaves out the operation of the server, which must be chosen by itself. */
+/** Returns the scopes of each preset. `all` leaves out the scope `admin:manage`, which must be chosen on its own. */
 export function presetsOf(grantable: readonly Scope[]) {
   return {
     all: grantable.filter((scope) => scope !== "admin:manage"),

@@ -12,8 +12,8 @@ const mostTokens = 1_000_000;
 const maxPieces = 65_536;
 
 /**
- * Answers with the tokens of a text, in the request field of vLLM or llama-server, or of `messages` if the model
- * chats.
+ * Answers with the tokens of a text or of a conversation. A text may be in the request field of vLLM or of
+ * llama-server. A conversation is in `messages`, for models that chat.
  */
 export function tokenize(runtime: ModelRuntime | Runtime, fields: Fields): Response {
   const tokens = fields.value("messages") === undefined ? textTokens(runtime, fields) : messageTokens(runtime, fields);
