@@ -1,4 +1,4 @@
-// Handles a model request from its admission to its end. The request is settled exactly once, whatever happens.
+// Handles a model request from its admission to its end. Every request is settled exactly once, whatever happens.
 
 import type { BodySource } from "../base/bytes/body-source.ts";
 import type { MemoryAccount } from "../base/bytes/buffered-bytes.ts";
@@ -59,15 +59,15 @@ export interface Keeps {
   readonly cached: CachedRequest | undefined;
 }
 
-/** Phase of a request. The request may end in any phase. */
+/** The phase of a request. A request may end in any phase. */
 type Phase =
   /** The request is being written to the ledger, so no engine may be asked yet. */
   | "beginning"
   /** The gateway chooses a deployment and sends the request to it. */
   | "asking"
   /**
-   * The model server was silent for long, so the client's stream has begun with comments. The relay waits for the
-   * answer.
+   * The model server was silent for long, so the client's stream has begun, with comments. The relay waits for the
+   * server's answer.
    */
   | "silent"
   /** The answer is being read or forwarded. */
@@ -89,16 +89,16 @@ export class OpenRequest<Result>
     Stoppable,
     LongAnswerTaker
 {
-  /** Stops all work for the request. */
+  /** Cancelled to stop all work for the request. */
   readonly cancellation = new Cancellation();
   readonly call: InferenceCall<Result>;
   readonly deps: InferenceDeps;
   readonly meter: Meter;
-  /** The recorder; undefined if the answer is not stored. */
+  /** Stores the answer. Undefined if the answer is not stored. */
   readonly recorder: AnswerRecorder | undefined;
   /** Set if the response cache may be used for this request. */
   readonly cached: CachedRequest | undefined;
-  /** Number of times that an engine was asked. A request without attempts costs nothing. */
+  /** Number of attempts at an engine. A request without attempts costs nothing. */
   attempts = 0;
   isUnderReported = false;
   extraNanoUsd = 0;
@@ -107,27 +107,32 @@ export class OpenRequest<Result>
   readonly #model: Model;
   readonly #begin: UsageBegin;
   #dispatched: Dispatched | undefined;
-  /** The cached answer that is sent. */
+  /** The cached answer, if one is sent to the client. */
   #replayed: KeptAnswer | undefined;
-  /** The error of the gateway's own stop. The gateway closes the connection, so the client counts as present. */
+  /**
+   * The error with which the gateway stopped the request. The gateway itself then closes the connection, so the client
+   * does not count as gone.
+   */
   #stopError: GatewayError | undefined;
   #queueMs = 0;
-  /** Reservation for the additional cost of a fallback model. */
+  /** The reservation for the additional cost of a fallback model. */
   #dearer: Lease | undefined;
   #hasEnded = false;
-  /** Returns the position in the queue; undefined if the request never waited. */
+  /** Returns the position in the queue. Undefined if the request has never waited. */
   #queuePosition: (() => QueuePosition | undefined) | undefined;
-  /** Monotonic time when the last engine got the request. */
+  /** Time in monotonic milliseconds at which the last engine got the request. */
   #sentMs = 0;
-  /** Writes the trail (the log of attempts); undefined if the first attempt succeeded and nothing else happened. */
+  /**
+   * Writes the trail, which is the log of attempts. Undefined if the first attempt succeeded and nothing else happened.
+   */
   #trail: TrailWriter | undefined;
   #phase: Phase = "beginning";
-  /** Prefix of the prompt, computed on demand; only some requests have one. */
+  /** The prefix of the prompt, which only some requests have. Computed when first needed. */
   #prefix: PromptPrefix | undefined;
   #prefixIsRead = false;
-  /** Set only for a stream whose model has the policy to continue broken streams at another deployment. */
+  /** Continues a broken stream at another deployment. Set only for streams of models with this policy. */
   #continuation: Continuation | undefined;
-  /** The deployment whose broken answer the trail already contains. */
+  /** The deployment that broke off and whose result is already in the trail. */
   #reportedCut: Dispatched | undefined;
   /** Timer that starts the client's stream if the engine is silent for too long. */
   #silence: ReturnType<typeof setTimeout> | undefined;
@@ -135,7 +140,7 @@ export class OpenRequest<Result>
   #late: Deferred<Dispatched> | undefined;
   /** The body of an answer that is not streamed, while it is read. */
   #whole: WholeBody | undefined;
-  /** The complete answer, until it may be sent to the client. */
+  /** The complete answer, stored here until it may be sent to the client. */
   #answer: string | Bytes = "";
 
   constructor(
@@ -237,7 +242,7 @@ export class OpenRequest<Result>
     return this.deps.clock.nowSeconds();
   }
 
-  /** True if the answer gets an id from the gateway: a stored or cached answer needs a unique one. */
+  /** True if the gateway gives the answer its own id, because a stored or cached answer needs a unique id. */
   get ownId(): boolean {
     return this.recording || this.#replayed !== undefined;
   }
@@ -255,9 +260,7 @@ export class OpenRequest<Result>
     return this.#continuation;
   }
 
-  /**
-   * The continuation, while the gateway looks for another deployment in the middle of a stream; otherwise undefined.
-   */
+  /** The continuation of the stream, while another deployment is being searched for it. Otherwise undefined. */
   get continuing(): Continuation | undefined {
     return this.#continuation?.isUnderWay ? this.#continuation : undefined;
   }
@@ -284,7 +287,7 @@ export class OpenRequest<Result>
     return this.isStoppable || this.call.guarding?.answer !== undefined;
   }
 
-  /** True if a quota that is used up may stop the answer. */
+  /** True if a quota may end the answer when the quota is used up. */
   get isStoppable(): boolean {
     return this.meter.stop !== undefined && !this.#replayed;
   }
@@ -304,12 +307,13 @@ export class OpenRequest<Result>
 
   modelNow(id: string): Model | undefined {
     const model = this.deps.catalog.get(id);
-    // Whether the key may use the model was decided when the request was admitted.
+    // The key's right to use the model was checked when the request was admitted. Here only its deployments are
+    // restricted.
     return model && accessibleModel(this.call.principal, model);
   }
 
   /**
-   * Reports whether the deployment may be asked now. An operator may have changed the model since the request began.
+   * Reports whether the deployment may be asked now. An operator may have changed the model after the request began.
    */
   mayAsk({ engine, model }: Deployment, of: Model): boolean {
     if (!this.call.principal.modelAccess?.neverLeaves) return true;
@@ -317,9 +321,9 @@ export class OpenRequest<Result>
     return now.some((one) => one.engine === engine && one.model === model);
   }
 
-  /** Returns the fallback models that the key may use and that could serve the request. */
+  /** Returns the fallback models that the key may use and that can serve the request. */
   fallbackModels(): readonly Model[] {
-    // A broken stream is continued only by the same model.
+    // Only the same model may continue a broken stream, so there are no fallback models then.
     if (this.continuing) return [];
     const { principal, request, guarding } = this.call;
     return (this.#model.fallbacks ?? []).flatMap((id) => {
@@ -352,7 +356,7 @@ export class OpenRequest<Result>
   }
 
   #takeDearer(lease: Lease): boolean {
-    // The request may have ended while the reservation was made.
+    // If the request has ended while the money was being reserved, the reservation is released.
     if (this.#hasEnded) lease.settle(0, 0);
     else this.#dearer = lease;
     return true;
@@ -362,7 +366,7 @@ export class OpenRequest<Result>
     this.#queuePosition = position;
   }
 
-  /** Returns the position in the queue; undefined while the request does not wait. */
+  /** Returns the position in the queue, or undefined while the request does not wait. */
   get queuePosition(): QueuePosition | undefined {
     return this.#queuePosition?.();
   }
@@ -398,15 +402,15 @@ export class OpenRequest<Result>
     this.cancellation.cancel(error);
   }
 
-  /** Starts the request; call once. */
+  /** Starts the request. Must be called once. */
   start(): this {
-    // An engine that reads a long prompt may be silent for minutes. The client's stream then begins with comments.
+    // An engine may be silent for minutes while it reads a long prompt. The client's stream then begins with comments.
     if (this.request.stream) this.#silence = setTimeout(onSilence, this.deps.heartbeatMs, this);
     whenSettled(this.meter.begun, onBegun, onFailure, this);
     return this;
   }
 
-  /** Called when the request is in the ledger: from here on an engine may be asked. */
+  /** Called when the request is in the ledger. From now on an engine may be asked. */
   begun(): void {
     if (this.#phase === "beginning") this.#phase = "asking";
     try {
@@ -428,11 +432,11 @@ export class OpenRequest<Result>
     else this.found(found);
   }
 
-  /** Called with the cached answer; undefined if the cache has none and a model must be asked. */
+  /** Called with the cached answer. Called with undefined if the cache has none, so that an engine must answer. */
   found(answer: KeptAnswer | undefined): void {
     const cached = this.cached as CachedRequest;
     try {
-      // The client may have left during the look-up.
+      // The client may have left during the look-up in the cache.
       if (this.cancellation.cancelled) throw this.cancellation.reason;
       this.call.onCache?.(cached.result, answer && Math.max(0, this.created - answer.at));
       if (!answer) {
@@ -456,19 +460,23 @@ export class OpenRequest<Result>
       else if (this.#phase === "silent") this.#cameInSilence(dispatched);
       else this.#relay(dispatched);
     } catch (error) {
-      // Cancel the unread body; otherwise its connection stays blocked.
+      // The unread body must be cancelled, because it would block its connection.
       dispatched.response.body.cancel();
       this.#fail(error);
     }
   }
 
-  /** Reports whether the server returned JSON for a text request. For audio, JSON is the wrong type or an error. */
+  /**
+   * Reports whether the server returned JSON to a request for text. If audio was requested, JSON is a wrong type or an
+   * error.
+   */
   #isJsonText({ response }: Dispatched): boolean {
     return this.request.answersText && isJson(response);
   }
 
   /**
-   * Called when the engine's output is known to be an answer. The serving model is reported before anything is sent.
+   * Called when the engine's output is known to be an answer. Before anything is sent, the client is told which model
+   * serves it.
    */
   answers(dispatched: Dispatched): void {
     dispatched.answers();
@@ -485,26 +493,26 @@ export class OpenRequest<Result>
     if (this.#queuePosition) this.call.onQueued?.(Math.round(this.#queueMs), undefined);
   }
 
-  /** Called when the client's stream begins. `begin` sends what has arrived so far. */
+  /** Called when the client's stream begins. `begin` sends what has already arrived. */
   begins(begin: InferenceAnswer): void {
     this.resolve(this.call.answer(begin));
   }
 
-  /** Called if the stream ended with an error before it began: the client gets only the error. */
+  /** Called if the stream ended with an error before it began. The client then gets only the error. */
   unbegun(error: unknown): void {
     this.reject(this.#stopError ?? error);
   }
 
   /** Asks another deployment after `dispatched` gave no answer. */
   another(dispatched: Dispatched, error: unknown, isCut: boolean): MaybePromise<Dispatched> {
-    // The attempt adds its own entry to the trail.
+    // The next attempt adds the result of `dispatched` to the trail, so it must not be added again.
     this.#reportedCut = dispatched;
     const next = dispatched.another(error, isCut);
     whenSettled(next, onAnother, nothingMore, this);
     return next;
   }
 
-  /** Called when another deployment has responded after the previous one gave no answer. */
+  /** Called when another deployment has responded, after `dispatched` gave no answer. */
   moved(dispatched: Dispatched): void {
     this.#dispatched = dispatched;
     if (this.cancellation.cancelled) this.cameLate(dispatched);
@@ -540,7 +548,10 @@ export class OpenRequest<Result>
     bill?.settle({ promptTokens: this.promptTokens, completionTokens: 0, parts: undefined });
   }
 
-  /** If several servers continue one answer, each reads the prompt and the text so far. */
+  /**
+   * Returns the limits of plausible usage. If several servers continue one answer, each of them reads the prompt and
+   * the text so far.
+   */
   #boundsNow(model: Model): UsageBounds {
     const { times = 0, writtenBytes = 0 } = this.#continuation ?? {};
     const { bodyBytes, hasMedia, promptTokens, maxCompletionTokens, limitHolds, width, readings } = this.request;
@@ -551,7 +562,10 @@ export class OpenRequest<Result>
     return usageBounds(model, { ...all, readings: readings * (times + 1), readsBeyond });
   }
 
-  /** Called after long silence. The client's stream has begun, so a later failure is sent as an event. */
+  /**
+   * Called after the engine was silent for long. The client's stream begins now, so a later failure is sent as an
+   * event.
+   */
   silent(): void {
     this.#phase = "silent";
     const { queuePosition } = this;
@@ -566,7 +580,7 @@ export class OpenRequest<Result>
     let answer: Answer;
     try {
       const { translation } = dispatched;
-      // If guardrails run, the trace gets no raw stream, because it would contain text that guardrails remove.
+      // With guardrails the trace is left out, because it would contain text that they remove.
       const serving = guard ? { model: dispatched.model, deployment: dispatched.deployment } : dispatched;
       answer = translation
         ? translatedAnswer(bytes, this.request, serving, this, translation)
@@ -581,7 +595,7 @@ export class OpenRequest<Result>
     else this.answered(answer);
   }
 
-  /** Called with the whole answer for the client. */
+  /** Called with the whole answer that the client gets. */
   answered(answer: Answer): void {
     this.#answer = answer.body;
     const { guarding, onFindings } = this.call;
@@ -600,7 +614,7 @@ export class OpenRequest<Result>
     this.noAnswer(error, true);
   }
 
-  /** Ends an attempt before anything was sent to the client, so that another deployment may answer. */
+  /** Ends an attempt if nothing was sent to the client yet, so that another deployment may answer. */
   noAnswer(error: unknown, isCut: boolean): void {
     const dispatched = this.#dispatched;
     const mayMove = error instanceof GatewayError && isOfEngine(error) && !this.cancellation.cancelled;
@@ -620,7 +634,7 @@ export class OpenRequest<Result>
   }
 
   kept(): void {
-    // Releases the buffered answer: unsent output is counted elsewhere, as bytes that the client has not read.
+    // Releases the buffered answer. Output that the client has not read is counted elsewhere.
     this.#whole?.release();
     try {
       const text = this.recorder?.takesBack ? this.recorder.truthful(wholeText(this.#answer)) : undefined;
@@ -630,7 +644,7 @@ export class OpenRequest<Result>
     }
   }
 
-  /** Called if the request fails before an answer. */
+  /** Called if the request fails before there is an answer. */
   failed(thrown: unknown): void {
     this.#whole?.release();
     if (this.#phase === "silent") {
@@ -655,7 +669,7 @@ export class OpenRequest<Result>
     passTo(dispatched, this, long);
   }
 
-  /** True if no policy needs the whole answer in memory, so that a long one may be forwarded. */
+  /** True if a long answer may be forwarded while it arrives, because no policy needs the whole answer in memory. */
   get takesLongAnswers(): boolean {
     const { passesLongAnswers, request, guarding } = this.call;
     const isRead = this.recording || guarding?.answer !== undefined || this.#dispatched?.translation !== undefined;
@@ -676,23 +690,23 @@ export class OpenRequest<Result>
     clearTimeout(this.#silence);
     if (this.#model.policies?.continuation && this.request.dialect.generates)
       this.#continuation = new Continuation(this);
-    // From here on, the relay reports a stop of the gateway to the client.
+    // If the gateway stops the request from now on, the relay reports this to the client.
     this.deps.stopping.remove(this);
     relayTo(source, this);
   }
 
   /**
-   * Ends a request without an answer. A failure before the first token costs nothing; if the client left, the prompt is
-   * charged. `reportedPrompt` is the number of prompt tokens that the engine reported.
+   * Ends a request that got no answer. A failure before the first token costs nothing. If the client left, the prompt
+   * is charged. `reportedPrompt` is the prompt usage that the engine reported.
    */
   endedWithoutAnswer(thrown: unknown, reportedPrompt?: StreamObservation["reportedPrompt"]): MaybePromise<void> {
     const error = this.#stopError ?? thrown;
-    // The engine had begun to answer, so the reserved overflow money counts as spent.
+    // An engine had begun to answer, so the money reserved for an overflow deployment counts as spent.
     this.#dispatched?.bill?.keep();
     const outcome = this.#stopError ? "failed" : this.#outcomeOf(error);
     const isRead = outcome === "cancelled" && this.attempts > 0;
     const { promptTokens, unitsRead } = this.request;
-    // Some servers begin their stream with a usage of zero.
+    // Some servers report a usage of zero at the beginning of their stream.
     const known =
       reportedPrompt && reportedPrompt.promptTokens >= promptTokens
         ? reportedPrompt
@@ -703,7 +717,7 @@ export class OpenRequest<Result>
     return this.#end(outcome, usage, error);
   }
 
-  /** Ends a request with its answer. If `error` is set, the client got only a part. */
+  /** Ends a request that got an answer. If `error` is set, the client got only a part of the answer. */
   ended(usage: TokenUsage, error: unknown, code?: string): MaybePromise<void> {
     const mayCharge = this.call.mayCharge?.();
     if (mayCharge === undefined) return this.#ended(usage, error, code);
@@ -713,10 +727,10 @@ export class OpenRequest<Result>
   }
 
   #ended(usage: TokenUsage, error: unknown, code?: string): MaybePromise<void> {
-    // A cached stream may contain no usage, so the usage of the original answer is recorded.
+    // A cached stream may contain no usage, so the usage of the original answer is recorded instead.
     if (this.#replayed && error === undefined) return this.#end("completed", this.#replayed.usage, undefined, code);
     const { capped = Number.POSITIVE_INFINITY } = this.#dispatched ?? {};
-    // The engine stopped at a token limit that the gateway had set because of a quota.
+    // True if the engine stopped at a token limit that the gateway had set because of a quota.
     const isSpent = error === undefined && usage.completionTokens >= capped * this.width;
     return this.#end(this.#outcomeOf(error), usage, error, isSpent ? spentCode : code);
   }
@@ -729,7 +743,7 @@ export class OpenRequest<Result>
     return isClientGone ? "cancelled" : "failed";
   }
 
-  /** Returns the trail (the log of attempts), including the engine that served the request. */
+  /** Returns the trail, which is the log of attempts, including the engine that served the request. */
   #wholeTrail(outcome: UsageOutcome, error: unknown): Trail | undefined {
     const dispatched = this.#dispatched;
     const findings = this.call.guarding?.findings;
@@ -745,13 +759,13 @@ export class OpenRequest<Result>
     return this.#trail?.trail;
   }
 
-  /** Returns the result in the trail for an engine that began to answer. */
+  /** Returns the result that the trail shows for an engine that had begun to answer. */
   #resultOf(error: unknown): StepResult {
     const result = resultOf(error, this.#stopError !== undefined);
     return result === "unreachable" ? "broke_off" : result;
   }
 
-  /** Settles the request. Resolves when its end is in the ledger, so that the answer's end may be sent. */
+  /** Settles the request. Resolves when its end is in the ledger. The end of the answer may then be sent. */
   #end(outcome: UsageOutcome, reported: TokenUsage, error: unknown, code: string | null = null): MaybePromise<void> {
     const { call, deps } = this;
     call.clientGone.off(this);
@@ -784,7 +798,7 @@ export class OpenRequest<Result>
     deps.quotaWatch?.used(call.principal);
     if (outcome === "completed" && !this.#replayed) {
       deps.admitter.learnCached(this.accountId, this.#dispatched?.model ?? this.#model, end);
-      // Learn the usual length only from answers with generated tokens that no limit may have cut.
+      // The usual length of answers is learned only from generated tokens that no limit may have cut.
       const { maxCompletionTokens, width } = this;
       const served = this.#dispatched?.model ?? this.#model;
       if ((maxCompletionTokens === undefined || reported.pastLimit) && code === null)
@@ -796,7 +810,7 @@ export class OpenRequest<Result>
     return stored ? Promise.all([kept, stored]).then(nothingMore) : kept;
   }
 
-  /** Learns which token limits a server ignores. Answers that are long for another reason do not count. */
+  /** Records a token limit that the server seems to ignore. Answers that are long for another reason do not count. */
   #learnIgnored({ estimated, completionTokens }: TokenUsage): void {
     const { deployment, limitName } = this.#dispatched ?? {};
     if (!deployment || !limitName || !this.request.limitHolds || this.#continuation?.times || this.#replayed) return;
@@ -805,7 +819,7 @@ export class OpenRequest<Result>
     this.deps.usageDoubts.limitIgnored(deployment, limitName);
   }
 
-  /** Returns the usage of the last server. The parts that other servers wrote are billed separately. */
+  /** Returns the usage of the last server. The parts that earlier servers generated are billed separately. */
   #billed(end: PricedUsage): PricedUsage {
     const last = this.#continuation?.lastUsage;
     if (!last) return end;
@@ -814,7 +828,7 @@ export class OpenRequest<Result>
     return { promptTokens, completionTokens, parts: last.parts };
   }
 
-  /** Caches the answer, unless a fallback model or more than one server wrote it. */
+  /** Caches the answer, unless a fallback model or more than one server generated it. */
   #cache(cached: CachedRequest, isWhole: boolean, usage: TokenUsage): void {
     const isOwn = this.#replayed === undefined && this.fallbackModel === undefined && !this.#continuation?.times;
     if (isWhole && isOwn) cached.keep(usage, this.#dispatched?.leftOut ?? nothing);
@@ -833,11 +847,14 @@ export class OpenRequest<Result>
   }
 }
 
-// Callbacks without a closure, which all requests share.
+// Callbacks that all requests share, so that no request needs closures.
 
 type AnyRequest = OpenRequest<unknown>;
 
-/** Reports whether the server returned JSON. Read it even if bytes were requested, because it may be an error. */
+/**
+ * Reports whether the server returned JSON. The body must then be read even if bytes were requested, because it may be
+ * an error.
+ */
 function isJson({ headers }: Dispatched["response"]): boolean {
   return /^application\/(?:[\w.+-]+\+)?json\b/i.test(headers.get("content-type") ?? "");
 }
@@ -845,8 +862,8 @@ function isJson({ headers }: Dispatched["response"]): boolean {
 function nothingMore(): void {}
 
 /**
- * Maximum error factor of an estimate with four bytes per token: tokens of words and indented code are up to three
- * times as long.
+ * Factor by which an estimate of four bytes per token may be too high: tokens of words and indented code are up to
+ * three times as long.
  */
 const maxEstimateError = 3;
 const nothingUsed: TokenUsage = { promptTokens: 0, completionTokens: 0, estimated: false };

@@ -1,5 +1,5 @@
-// Model calls that the gateway makes itself: guardrail judges, embeddings for its cache, shadow requests. The operator
-// pays for them.
+// Model calls that the gateway makes itself, for guardrail judges, for embeddings that its cache needs, and for shadow
+// requests. The operator pays for them.
 import type { MemoryAccount } from "../base/bytes/buffered-bytes.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import type { Operation } from "../domain/models/operation.ts";
@@ -13,7 +13,7 @@ export interface OwnCall {
   readonly operation: Operation;
   /** JSON text of the request, including `model`. The call must not stream. */
   readonly body: string;
-  /** The memory account for buffered bytes. */
+  /** The memory account for bytes that the call buffers. */
   readonly memoryAccount: MemoryAccount;
   /** Cancels the call. The caller must enforce its own deadline. */
   readonly cancellation: Cancellation;
@@ -23,7 +23,9 @@ export interface OwnCall {
   readonly priority?: Priority | undefined;
   /** Names of the guardrails that have checked the content. Default: none. */
   readonly checkedBy?: readonly string[] | undefined;
-  /** For background calls: called if a client's request needs the slot. The call must then end immediately. */
+  /**
+   * Set for background calls. Called if a client's request needs the slot; the call must then be cancelled immediately.
+   */
   readonly onWanted?: (() => void) | undefined;
   /** Id of the call in the ledger. Default: a new id. */
   readonly requestId?: string;
@@ -31,8 +33,8 @@ export interface OwnCall {
 
 export interface OwnCalls {
   /**
-   * Resolves to the JSON of the whole answer; rejects with a GatewayError. The response cache, shadows and splits do
-   * not apply. A model with guardrails that have not checked the content is asked only as a judge.
+   * Resolves to the JSON of the whole answer. Rejects with a GatewayError. The response cache, shadows and splits do
+   * not apply. If the model has guardrails that have not checked the content, only a judge's call may run without them.
    */
   ask(call: OwnCall): Promise<string>;
 }

@@ -1,4 +1,4 @@
-// Builds the request body for an engine: the client's own bytes, with a few members changed.
+// Builds the request body for an engine from the client's bytes, with a few members changed.
 import { type Bytes, type Patch, patched } from "../base/bytes/byte-span.ts";
 import { editObject } from "../base/text/json-text.ts";
 import type { DecodedRequest } from "../requests/decoded-request.ts";
@@ -11,9 +11,9 @@ const nothing = Buffer.alloc(0);
 const openingBrace = 0x7b;
 
 /**
- * Returns the body for an engine: the client's bytes with changed members. These are the model id, the request for
- * usage, storage, corrections, opened members (`Dialect.opened`) and isolated ones (`isolation.ts`). `asksForUsage` is
- * false for a server that refuses the request for usage.
+ * Returns the body for an engine: the client's bytes with changed members. Changed are the model id, the request for
+ * usage, storage, corrections, opened members (`Dialect.opened`) and isolated members (`isolation.ts`). `asksForUsage`
+ * is false for a server that refuses the request for usage.
  */
 export function rewriteRequest(
   request: DecodedRequest,
@@ -42,12 +42,12 @@ export function rewriteRequest(
   return Object.keys(edits).length === 0 ? request.bytes : editObject(request.text, request.members, edits);
 }
 
-/** Reports whether the request for usage has to be added to the body. */
+/** Reports whether the request for usage must be added to the body. */
 export function addsUsage({ dialect, stream, streamOptions }: DecodedRequest): boolean {
   return dialect.asksForUsage && stream && streamOptions !== "usage";
 }
 
-/** Returns the changes as patches of the client's bytes; undefined if the members' positions are unknown. */
+/** Returns the changes as patches of the client's bytes. Returns undefined if that is impossible. */
 function patchesOf(
   request: DecodedRequest,
   engineModel: string | undefined,
@@ -60,7 +60,7 @@ function patchesOf(
   if (isolated) {
     if (modelEnd === 0) return undefined;
     for (const [name, json] of Object.entries(isolated)) {
-      // To remove a member, its comma must go too, which a patch cannot do.
+      // A patch cannot remove a member, because the comma beside the member must be removed too.
       if (json === null) return undefined;
       const member = request.isolating?.find((one) => one.name === name);
       if (member) patches.push({ from: member.start, to: member.end, insert: Buffer.from(json) });

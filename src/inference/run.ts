@@ -19,7 +19,8 @@ import { splitOf } from "./shadow/split.ts";
 import { stoppingError } from "./stopping.ts";
 
 /**
- * Throws or rejects with a GatewayError if the request fails before an answer. Needs no promise if everything is known.
+ * Runs a model request. Throws or rejects with a GatewayError if the request fails before there is an answer. Returns
+ * no promise if everything needed is already known.
  */
 export function run<Result>(call: InferenceCall<Result>, deps: InferenceDeps): MaybePromise<Result> {
   if (deps.stopping.begun) throw stoppingError();
@@ -27,7 +28,9 @@ export function run<Result>(call: InferenceCall<Result>, deps: InferenceDeps): M
   return model ? admit(call, deps, model) : admitLater(call, deps);
 }
 
-/** An engine that was not asked for its models yet may have the model. */
+/**
+ * Waits until every engine was asked for its models, because one of them may have the model. Then admits the request.
+ */
 async function admitLater<Result>(call: InferenceCall<Result>, deps: InferenceDeps): Promise<Result> {
   await deps.catalog.whenComplete();
   return await admit(call, deps, deps.catalog.find(call.request.model));
@@ -48,7 +51,7 @@ function admit<Result>(
   return guardrails ? guarded(call, deps, asked, model, guardrails) : admitTo(call, deps, asked, model);
 }
 
-/** `model` answers instead of `asked`, or is the same. */
+/** Admits a request. `asked` is the requested model, and `model` is the one that answers, which may be the same. */
 function admitTo<Result>(
   call: InferenceCall<Result>,
   deps: InferenceDeps,
@@ -75,8 +78,8 @@ function tagsOf(call: InferenceCall<unknown>, deps: InferenceDeps, asked: Model)
 }
 
 /**
- * Runs the guardrails, and continues with the masked request. The request is admitted first and counts even if it is
- * blocked, because judging it costs something.
+ * Runs the guardrails, and continues with the masked request. The request is admitted before. It counts even if it is
+ * blocked, because checking it costs something.
  */
 async function guarded<Result>(
   call: InferenceCall<Result>,
@@ -122,8 +125,8 @@ async function guarded<Result>(
 }
 
 /**
- * Starts a request that was admitted at `at` (Unix seconds): writes it to the ledger and sends it. Quotas count it in
- * that month.
+ * Starts a request that was admitted at `at` (Unix seconds): records it in the ledger and sends it. Quotas count the
+ * request in the month of `at`.
  */
 function begin<Result>(
   call: InferenceCall<Result>,

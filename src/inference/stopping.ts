@@ -1,4 +1,4 @@
-// Stops open requests and streams when the server stops, or when their caller is suspended.
+// Stops open requests and streams if the server stops or if their caller is suspended.
 
 import { GatewayError } from "../base/errors.ts";
 import { type IndexedItem, IndexedSet } from "../base/indexed-set.ts";
@@ -7,13 +7,19 @@ import type { SuspendedCheck } from "../policy/credentials/suspensions.ts";
 
 /** A request or stream that can be stopped. */
 export interface Stoppable extends IndexedItem {
-  /** The caller. Undefined if the object's own checks end it when its caller is suspended. */
+  /**
+   * The caller whose suspension stops the object. Undefined if the object itself checks whether its caller is
+   * suspended.
+   */
   readonly caller?: Pick<Principal, "account" | "keys"> | undefined;
-  /** Called once. `error` is the reason for the client. */
+  /** Called once. `error` tells the client the reason. */
   stop(error: GatewayError): void;
 }
 
-/** Used instead of an AbortSignal, which is slow with thousands of listeners: adding one visits all of them. */
+/**
+ * Stops many objects at once. An AbortSignal would be slow with thousands of listeners, because adding one visits all
+ * of them.
+ */
 export class Stopping {
   readonly #open = new IndexedSet<Stoppable>();
   #begun = false;
@@ -23,13 +29,13 @@ export class Stopping {
     return this.#begun;
   }
 
-  /** Stops all objects; call once. */
+  /** Stops all objects, because the server stops. Must be called once. */
   begin(): void {
     this.#begun = true;
     for (const one of this.#open) this.#stop(one, stoppingError());
   }
 
-  /** Stops the objects of suspended callers, and those that such callers add later. */
+  /** Stops the objects of suspended callers. Objects that such callers add later are stopped too. */
   suspend(suspended: SuspendedCheck): void {
     this.#suspended = suspended;
     for (const one of this.#open) {
@@ -38,14 +44,17 @@ export class Stopping {
     }
   }
 
-  /** Adds an object. It is stopped immediately if the server is already stopping, or its caller is suspended. */
+  /**
+   * Adds an object. If the server is already stopping, or if the caller is suspended, the object is stopped
+   * immediately.
+   */
   add(one: Stoppable): void {
     const error = this.#begun ? stoppingError() : this.#suspended && one.caller && this.#suspended(one.caller);
     if (error) one.stop(error);
     else this.#open.add(one);
   }
 
-  /** Removes an object. Does nothing if it was not added. */
+  /** Removes an object. Does nothing if the object was not added. */
   remove(one: Stoppable): void {
     this.#open.delete(one);
   }

@@ -1,4 +1,5 @@
-// Records a request's trail, which is its log of attempts, unless the first model server simply answers.
+// Records the trail of a request, which is its log of attempts. No trail is written if the first model server simply
+// answers.
 
 import { NoRoomError } from "../base/bytes/buffered-bytes.ts";
 import { GatewayError } from "../base/errors.ts";
@@ -18,19 +19,19 @@ import {
 import type { DecodedRequest } from "../requests/decoded-request.ts";
 import type { Finding } from "./guarding.ts";
 
-/** An attempt that has just ended, or another step of the trail. */
+/** A step for the trail, such as an attempt that has just ended. */
 export interface Tried {
-  /** The deployment that was asked; absent if the step concerns no deployment. */
+  /** The deployment that was asked. Missing if the step concerns no deployment. */
   deployment?: Deployment;
-  /** Public id of the model that is tried. */
+  /** Public id of the model that was tried. */
   model: string;
   result: StepResult;
-  /** When the step began, in monotonic milliseconds; absent if it took no time. */
+  /** Time in monotonic milliseconds at which the step began. Missing if the step took no time. */
   sinceMs?: number;
   status?: number;
   /** The error message of the engine, or a description of the failure. */
   said?: string | undefined;
-  /** The gateway's own text, in place of an engine's error message. */
+  /** A text of the gateway itself. It replaces the engine's error message. */
   reason?: string;
 }
 
@@ -41,7 +42,7 @@ export class TrailWriter {
   readonly #startedMs: number;
   readonly #steps: TrailStep[] = [];
 
-  /** `startedMs` is the monotonic time when the request began. */
+  /** `startedMs` is the time in monotonic milliseconds at which the request began. */
   constructor(request: DecodedRequest, startedMs: number) {
     this.#request = request;
     this.#startedMs = startedMs;
@@ -52,12 +53,12 @@ export class TrailWriter {
   }
 
   /**
-   * Adds a step. Returns the known phrases of the model server's message, for operators of all accounts; null without
-   * any.
+   * Adds a step. Returns known phrases from the model server's message, which operators of all accounts may see.
+   * Returns null if there are none.
    */
   add({ deployment, model, result, sinceMs, status, said, reason }: Tried, nowMs: number): string | null {
     const beganMs = sinceMs ?? nowMs;
-    // If the trail is full, the newest step replaces the last one.
+    // If the trail is full, the newest step replaces the one before it.
     const given = this.#steps.length === maxSteps ? this.#steps.pop() : undefined;
     const leftOut = given && { leftOut: (given.leftOut ?? 0) + Number(wasAsked(given)) };
     const message = said === undefined || deployment === undefined ? null : this.#reason(said, deployment.engine);
@@ -75,7 +76,7 @@ export class TrailWriter {
     return publicReason(message);
   }
 
-  /** Adds the findings of guardrails: the rules and counts, never the text. */
+  /** Adds the findings of guardrails as a step: the rules and their counts, never the text. */
   found(model: string, findings: readonly Finding[], nowMs: number): void {
     const steps = Map.groupBy(findings, ({ guardrail, side, action }) => `${guardrail} ${side} ${action}`);
     for (const [first, ...others] of steps.values()) {
@@ -89,7 +90,7 @@ export class TrailWriter {
     }
   }
 
-  /** Returns the error text without credentials or text of the request. */
+  /** Returns the error text without credentials and without parts of the request. */
   #reason(said: string, engine: Engine): string | null {
     const prefix = `${engine.name}: `;
     const own = said.startsWith(prefix) ? said.slice(prefix.length) : said;
@@ -106,7 +107,7 @@ function cut(text: string): string {
   return text.length <= maxReasonLength ? text : `${text.slice(0, maxReasonLength - 1)}…`.toWellFormed();
 }
 
-/** Returns the result of an attempt without an answer. */
+/** Returns the result to record for an attempt without an answer. */
 export function resultOf(error: unknown, isCancelled: boolean): StepResult {
   if (isCancelled) return "cancelled";
   if (error instanceof NoRoomError) return "no_room";
@@ -122,7 +123,9 @@ export function resultOf(error: unknown, isCancelled: boolean): StepResult {
   }
 }
 
-/** Returns the error text for the trail. Details that are otherwise only in the log are preferred. */
+/**
+ * Returns the error text for the trail. If the error has details for the log, these are used instead of its message.
+ */
 export function faultSaid(error: unknown): string | undefined {
   return error instanceof GatewayError ? (error.detail ?? error.message) : undefined;
 }

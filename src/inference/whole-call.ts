@@ -1,4 +1,4 @@
-// A model call without a client connection, such as a line of a batch. Its answer is JSON, not a stream.
+// A model call without a connection to a client, such as a line of a batch. The answer is complete JSON, not a stream.
 
 import type { MemoryAccount } from "../base/bytes/buffered-bytes.ts";
 import type { Bytes } from "../base/bytes/byte-span.ts";
@@ -8,7 +8,7 @@ import type { Principal } from "../domain/principal.ts";
 import type { DecodedRequest } from "../requests/decoded-request.ts";
 import type { InferenceAnswer, InferenceCall } from "./call.ts";
 
-/** Stores nothing and counts no refusals, because the answer is only for the caller. */
+/** The dependencies of a call that stores nothing and counts no refusals, because only the caller sees the answer. */
 export const keepsNothing = {
   chatWriter: { retentionDays: 0, add: () => {}, notStored: () => {}, flush: () => Promise.resolve() },
   responseKeeper: {

@@ -1,22 +1,30 @@
-// Returns the duration of an audio file, from its header or estimated from its size.
+// Returns the duration of an audio file. It is read from the header, or estimated from the size of the file.
 
-/** Number of bytes at the start of a file that are examined. What precedes the samples of a WAV file is far shorter. */
+/**
+ * Number of bytes at the start of a file that are examined. In a WAV file, the part before the samples is far shorter.
+ */
 export const audioStartBytes = 4_096;
 /**
- * Assumed bytes per second of compressed audio (128 kbit/s). Most audio has less, so the estimate is rather too short.
+ * Assumed bytes per second of compressed audio (128 kbit/s). Most audio has fewer, so the estimate is usually too
+ * short.
  */
 const defaultBytesPerSecond = 16_000;
-/** WAV formats with samples of fixed size: PCM, floating point, A-law, mu-law, and WAVE_FORMAT_EXTENSIBLE. */
+/**
+ * Numbers of the WAV formats with samples of fixed size: PCM, floating point, A-law, mu-law, and
+ * WAVE_FORMAT_EXTENSIBLE.
+ */
 const plainFormats: ReadonlySet<number> = new Set([1, 3, 6, 7, 0xfffe]);
-/** Minimum fraction of a WAV file that is samples; metadata may follow. */
+/** Minimum fraction of a WAV file's remaining bytes that samples take. The others are metadata behind the samples. */
 const minSamples = 0.9;
 /**
- * Maximum plausible byte rate: two channels of 48,000 samples of 32 bits. A header may state a higher one that decoders
- * ignore; this rate then counts.
+ * Maximum plausible bytes per second: two channels of 48,000 samples of 32 bits. If a header states more, which
+ * decoders ignore, this rate is used.
  */
 const maxBytesPerSecond = 48_000 * 2 * 4;
 
-/** Returns the duration in seconds. `start` has the first bytes of the file, `bytes` is its size. */
+/**
+ * Returns the duration in seconds. `start` contains the first bytes of the file, and `bytes` is the size of the file.
+ */
 export function audioSeconds(start: Buffer, bytes: number): number {
   const declared = wavSeconds(start, bytes) ?? flacSeconds(start, bytes);
   if (declared === undefined || !Number.isFinite(declared)) return bytes / defaultBytesPerSecond;
@@ -24,8 +32,8 @@ export function audioSeconds(start: Buffer, bytes: number): number {
 }
 
 /**
- * Reads the header of a WAV file: the `fmt ` chunk describes the samples, which are in the `data` chunk. For samples of
- * fixed size, the stated byte rate is ignored, as decoders do.
+ * Reads the header of a WAV file. The `fmt ` chunk describes the samples, which are in the `data` chunk. If samples
+ * have a fixed size, the stated byte rate is ignored, because decoders ignore it too.
  */
 function wavSeconds(start: Buffer, bytes: number): number | undefined {
   if (start.toString("latin1", 0, 4) !== "RIFF" || start.toString("latin1", 8, 12) !== "WAVE") return undefined;
@@ -35,8 +43,8 @@ function wavSeconds(start: Buffer, bytes: number): number | undefined {
     if (name === "fmt " && at + 24 <= start.length) rate = bytesPerSecond(start, at + 8);
     if (name === "data") {
       const rest = bytes - at - 8;
-      // A program that writes while it records may state no size or one that is too large. Then the rest of the file
-      // counts as samples.
+      // A program that writes a file while recording may state no size, or too large a size. The whole rest of the file
+      // then counts as samples.
       const samples = size < rest && size >= rest * minSamples ? size : rest;
       return rate > 0 ? samples / rate : undefined;
     }
@@ -58,8 +66,9 @@ function bytesPerSecond(start: Buffer, at: number): number {
 }
 
 /**
- * Reads the header of a FLAC file (RFC 9639, 8.2): a sample rate of 20 bits, channels and bits per sample (each less
- * one), and a sample count of 36 bits. A compressed file is hardly ever larger than its samples.
+ * Reads the header of a FLAC file (RFC 9639, 8.2): the sample rate in 20 bits, the numbers of channels and of bits per
+ * sample (each less one), and the number of samples in 36 bits. A compressed file is hardly ever larger than its
+ * samples.
  */
 function flacSeconds(start: Buffer, bytes: number): number | undefined {
   if (start.length < 26 || start.toString("latin1", 0, 4) !== "fLaC") return undefined;

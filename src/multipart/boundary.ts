@@ -1,8 +1,8 @@
-// Reads the boundary of a form from the request header Content-Type (RFC 7578, 4.1; RFC 2046, 5.1.1).
+// Reads the boundary of a form from the header `Content-Type` of the request (RFC 7578, 4.1; RFC 2046, 5.1.1).
 import { GatewayError, invalidRequest } from "../base/errors.ts";
 
 const formType = /^multipart\/form-data[ \t]*(?:;|$)/i;
-/** A `Content-Type` that all parsers understand equally: one boundary, and at most a charset. */
+/** Matches a `Content-Type` that all parsers understand in the same way: with one boundary, and at most a charset. */
 const boundaryField =
   /^multipart\/form-data[ \t]*;[ \t]*boundary=(?:"([\w'()+,./:=? -]{0,69}[\w'()+,./:=?-])"|([\w'+.-]{1,70}))[ \t]*(?:;[ \t]*charset="?utf-8"?[ \t]*)?$/i;
 
@@ -11,8 +11,8 @@ export function isForm(contentType: string | null): boolean {
 }
 
 /**
- * Returns the boundary. Throws `unsupported_media_type` if the body is no form, `invalid_request` if the boundary is
- * missing or ambiguous.
+ * Returns the boundary. Throws `unsupported_media_type` if the body is no form, and `invalid_request` if the boundary
+ * is missing or ambiguous.
  */
 export function boundaryOf(contentType: string | null): string {
   if (!isForm(contentType)) {

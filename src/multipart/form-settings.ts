@@ -1,4 +1,4 @@
-// Settings for multipart forms: where they are stored, and how large they may be.
+// Settings for multipart forms: where forms are stored, and how large they may be.
 import type { SpoolSpace } from "./spool-space.ts";
 
 export interface FormSettings {
@@ -8,8 +8,8 @@ export interface FormSettings {
 }
 
 export interface FormLimits {
-  /** Maximum bytes of a form. A larger one is refused with status 413. */
+  /** Maximum bytes of a form. A larger form is refused with status 413. */
   formBytes: number;
-  /** Maximum bytes of a form that stays in memory; a larger one is stored in a file. */
+  /** Maximum bytes of a form that is kept in memory. A larger form is stored in a file. */
   formMemoryBytes: number;
 }

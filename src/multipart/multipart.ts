@@ -1,31 +1,34 @@
-// Parses a multipart form while it arrives (RFC 7578). The parser is strict, because the upstream must not parse the
-// form differently.
+// Parses a multipart form while it arrives (RFC 7578). The parser is strict, because the model server must not parse
+// the form differently.
 import { invalidRequest } from "../base/errors.ts";
 import { type PartHead, readPartHead } from "./part-head.ts";
 
 /** Receives the parts in order. Offsets count from the beginning of the form. */
 export interface PartTaker {
-  /** Called at the beginning of a part, whose content starts at offset `at`. May throw. */
+  /** Called at the beginning of a part. Its content starts at offset `at`. May throw. */
   part(head: PartHead, at: number): void;
-  /** Called with content of the part: `bytes` from `start` to `end`. They are valid only during the call. May throw. */
+  /**
+   * Called with content of the part, which is `bytes` from `start` to `end`. The bytes are valid only during the call.
+   * May throw.
+   */
   content(bytes: Buffer, start: number, end: number): void;
   partEnd(at: number): void;
 }
 
-/** Maximum bytes of the headers of a part; usual ones have some hundred. */
+/** Maximum bytes of the headers of a part. Usual headers have some hundred bytes. */
 export const maxHeadBytes = 8 * 1024;
-/** Maximum bytes that may follow a boundary in its line. */
+/** Maximum bytes between a boundary and the end of its line. */
 const maxLineBytes = 256;
 const [carriageReturn, lineFeed, dash, blank, tab] = [0x0d, 0x0a, 0x2d, 0x20, 0x09];
 const endOfHead = "\r\n\r\n";
 const roomOfHead = maxHeadBytes + endOfHead.length;
-/** The characters before a boundary. Parsers differ in which of these they accept. */
+/** The kinds of text directly before a boundary. Parsers differ in which of these they accept. */
 const [within, atStart, afterReturn, afterFeed, afterBoth] = [0, 1, 2, 3, 4];
-/** The line end for each of these cases. */
+/** For each kind, the line end before the boundary. */
 const lineEnds = ["", "", "\r", "\n", "\r\n"] as const;
 
 type State =
-  /** In the content of a part, or before the first boundary. */
+  /** In the content of a part, or still before the first boundary. */
   | "content"
   /** After a boundary, in the rest of its line. */
   | "line"
@@ -36,19 +39,22 @@ type State =
 export class MultipartReader {
   readonly #taker: PartTaker;
   readonly #boundary: Buffer;
-  /** The boundary after each possible line end. */
+  /** For each kind of line end, the boundary with that line end before it. */
   readonly #delimiters: readonly Buffer[];
   #state: State = "content";
   #isFirst = true;
-  /** Line end and bytes of a boundary that may be complete with the next bytes. They are not passed on yet. */
+  /**
+   * The kind of line end, and the number of bytes of the boundary after it, that were found at the end of the last
+   * bytes. They may be a boundary, so they are not passed on yet.
+   */
   #line = atStart;
   #matched = 0;
-  /** The characters after a boundary, until its line ends. */
+  /** The characters between a boundary and the end of its line, as far as they have arrived. */
   #gathered = "";
   /** Reused buffer with the headers of the current part. */
   #headRoom: Buffer | undefined;
   #headBytes = 0;
-  /** Offset in the form at which the next pushed bytes begin. */
+  /** Offset of the next pushed bytes within the form. */
   #at = 0;
 
   constructor(boundary: string, taker: PartTaker) {
@@ -57,7 +63,7 @@ export class MultipartReader {
     this.#taker = taker;
   }
 
-  /** Parses more bytes. Throws `invalid_request`, or the receiver's error. */
+  /** Parses more bytes. Throws `invalid_request`, or an error that the receiver threw. */
   push(bytes: Buffer): void {
     let i = 0;
     while (i < bytes.length) {
@@ -69,7 +75,7 @@ export class MultipartReader {
     this.#at += bytes.length;
   }
 
-  /** Ends the form. Throws `invalid_request` if it is incomplete. */
+  /** Ends the form. Throws `invalid_request` if the form is incomplete. */
   end(): void {
     if (this.#state === "line" && this.#gathered === "--") return;
     if (this.#state === "over") return;
@@ -93,8 +99,8 @@ export class MultipartReader {
         if (++this.#matched === boundary.length) return this.#foundAt(i);
       } else {
         if (this.#isFirst) throw this.#notBegun();
-        // The bytes that were held back are content. No boundary can begin within them, because they contain no line
-        // end.
+        // The bytes were held back because they could have been a boundary, but they are content. No boundary can begin
+        // within them, because they contain no line end.
         this.#give(this.#delimiters[this.#line] as Buffer, 0, endLength(this.#line), this.#matched);
         this.#line = within;
         this.#matched = 0;
@@ -116,8 +122,8 @@ export class MultipartReader {
   }
 
   /**
-   * Passes on the rest of the bytes, except a line end and the beginning of a boundary, which may continue in the next
-   * bytes.
+   * Passes on the rest of the bytes. A line end and the beginning of a boundary are held back, because the boundary may
+   * continue in the next bytes.
    */
   #giveRest(bytes: Buffer, from: number): number {
     const least = Math.max(from, bytes.length - this.#boundary.length);
@@ -151,7 +157,7 @@ export class MultipartReader {
     return next;
   }
 
-  /** Reads the rest of a boundary's line: only blanks, or two dashes after the last boundary. */
+  /** Reads the rest of a boundary's line. It has only blanks, or two dashes if the boundary is the last one. */
   #lineEnd(bytes: Buffer, from: number): number {
     for (let i = from; i < bytes.length; i++) {
       this.#gathered += String.fromCharCode(bytes[i] as number);
@@ -180,7 +186,7 @@ export class MultipartReader {
       throw invalidRequest(`The headers of a part of the form are longer than ${maxHeadBytes} bytes.`);
     }
     const next = from + end + endOfHead.length - before;
-    // Decode as UTF-8, in which filenames are sent whatever the charset of the texts is.
+    // The headers are decoded as UTF-8, because filenames are sent in UTF-8 even if texts have another charset.
     const head = readPartHead(read.toString("utf8", 0, end));
     this.#headBytes = 0;
     this.#state = "content";
@@ -200,7 +206,7 @@ function endLength(line: number): number {
   return lineEnds[line]?.length ?? 0;
 }
 
-/** Returns the kind of line end before `at`, in bytes that begin at `from`. */
+/** Returns the kind of line end directly before `at`. The bytes begin at `from`. */
 function lineBefore(bytes: Buffer, from: number, at: number): number {
   const last = at > from ? bytes[at - 1] : undefined;
   if (last === carriageReturn) return afterReturn;
@@ -208,7 +214,10 @@ function lineBefore(bytes: Buffer, from: number, at: number): number {
   return at - 1 > from && bytes[at - 2] === carriageReturn ? afterBoth : afterFeed;
 }
 
-/** Returns the error for a boundary without CRLF before it: Go's mime/multipart and Werkzeug begin a new part there. */
+/**
+ * Returns the error for a boundary in the content that does not follow a CRLF. Go's mime/multipart and Werkzeug begin a
+ * new part there.
+ */
 function boundaryInContent() {
   return invalidRequest(
     "A part of the form has the boundary at the beginning of a line of its content, without CRLF before it: servers differ in whether another part begins there. Let your HTTP client choose the boundary.",
@@ -221,7 +230,7 @@ function moreThanBoundary() {
   );
 }
 
-/** Skips line ends, blanks and dashes after the last boundary, which some clients send. Throws for anything else. */
+/** Skips line ends, blanks and dashes behind the last boundary, which some clients send. Throws for any other byte. */
 function afterLast(bytes: Buffer, from: number): number {
   for (let i = from; i < bytes.length; i++) {
     const byte = bytes[i];

@@ -1,23 +1,30 @@
-// Parses the headers of a part of a form: its name, and its filename if it is a file (RFC 7578, 4.2).
+// Parses the headers of a part of a form: its name, and its filename if the part is a file (RFC 7578, 4.2).
 import { invalidRequest } from "../base/errors.ts";
 
 export interface PartHead {
   readonly name: string;
-  /** Filename; undefined if the part is a text. */
+  /** Filename of the part. Undefined if the part is a text. */
   readonly filename: string | undefined;
   readonly contentType: string | undefined;
-  /** True if the text is ISO 8859-1 (the default of Apache HttpClient), otherwise it is UTF-8. */
+  /** True if the text is in ISO 8859-1, which is the default of Apache HttpClient. Otherwise the text is in UTF-8. */
   readonly isLatin1: boolean;
 }
 
-/** Matches one parameter of `Content-Disposition`. The flag `y` reads the parameters one after another. */
+/**
+ * Matches one parameter of `Content-Disposition`. With the flag `y`, each match must begin where the last one ended.
+ */
 const parameter = /;[ \t]*([\w!#$&+.^`|~*-]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s";\\]+))[ \t]*/y;
-/** Matches anything that some parser may take for a name parameter, because it ignores quotes or follows RFC 2231. */
+/**
+ * Matches anything that some parser may take for a parameter with a name, because it ignores quotes or follows RFC
+ * 2231.
+ */
 const naming = /;[^\w;]*name[^a-z;=]*=/gi;
-/** Names that all parsers understand equally. From others, some parsers remove blanks, `<>` or `%`. */
+/**
+ * Matches names that all parsers understand in the same way. From other names, some parsers remove blanks, `<>` or `%`.
+ */
 const plainName = /^[\w.[\]-]+$/;
 const fieldName = /^[\w!#$%&'*+.^`|~-]+$/;
-/** Transfer encodings that leave the bytes unchanged. Not all servers support others. */
+/** Transfer encodings that leave the bytes unchanged. Not every server supports the others. */
 const plainEncodings: ReadonlySet<string> = new Set(["7bit", "8bit", "binary"]);
 const [utf8, latin1] = [/^(?:utf-?8|us-ascii)$/i, /^(?:iso-8859-1|latin1)$/i];
 
@@ -70,7 +77,7 @@ function named(disposition: string): Pick<PartHead, "name" | "filename"> {
   return { name, filename: parameters.get("filename") ?? extended(parameters.get("filename*")) };
 }
 
-/** Decodes a UTF-8 value in the form of RFC 8187; returns any other value unchanged. */
+/** Decodes a value in UTF-8 in the form of RFC 8187. Returns any other value unchanged. */
 function extended(value: string | undefined): string | undefined {
   const encoded = /^utf-8'[^']*'(.*)$/i.exec(value ?? "")?.[1];
   if (encoded === undefined) return value;

@@ -1,4 +1,5 @@
-// Reads the form of a request: its text fields and its files' metadata. The bytes are stored until the request ends.
+// Reads the form of a request: its text fields, and the metadata of its files. The bytes of the form are stored until
+// the request ends.
 import type { BodySink, BodySource } from "../base/bytes/body-source.ts";
 import type { ByteSpan } from "../base/bytes/byte-span.ts";
 import { GatheredBytes } from "../base/bytes/gathered-bytes.ts";
@@ -11,7 +12,7 @@ import { SpooledBytes, type SpoolOptions } from "./spooled-bytes.ts";
 import { type WrittenPart, writtenForm } from "./written-form.ts";
 
 /**
- * Maximum bytes of all text fields together, and maximum parts of a form. Text fields have prompts, options, and the
+ * Maximum bytes of all text fields together, and maximum parts of a form. Text fields contain prompts, options, and the
  * voices of known speakers as data URIs.
  */
 const [maxTextBytes, maxParts] = [4 * 1024 * 1024, 512];
@@ -33,12 +34,13 @@ export interface FormFile {
 
 export interface FormOptions extends SpoolOptions {
   boundary: string;
-  /** `Content-Length` of the form; undefined if the client sent none. */
+  /** `Content-Length` of the form. Undefined if the client sent no such header. */
   declaredBytes: number | undefined;
 }
 
 /**
- * Reads a form. Throws or rejects with a GatewayError and then stores nothing. `faultOf` converts errors of `source`.
+ * Reads a form. If it throws or rejects, which is always with a GatewayError, nothing stays stored. `faultOf` converts
+ * errors of `source`.
  */
 export function readForm(
   source: BodySource,
@@ -90,7 +92,7 @@ export class ReadForm implements KeptForm {
     return { ...written, open: () => this.#bytes.source(segments) };
   }
 
-  /** Deletes the stored bytes. Call this when the request no longer needs the form. */
+  /** Deletes the stored bytes. Must be called when the request no longer needs the form. */
   release(): void {
     this.#bytes.release();
   }
@@ -102,8 +104,8 @@ function requireUtf8(charset: string): void {
 }
 
 /**
- * Returns the new value of a field; undefined if it stays. A removed `priority` becomes 0, because servers refuse an
- * empty number.
+ * Returns the new value of a field, or undefined if the value stays. A removed `priority` becomes 0, because servers
+ * refuse an empty number.
  */
 function editOf(name: string, edits: Readonly<Record<string, string | null>>): string | undefined {
   const [base = name] = name.split("[", 1);
@@ -116,7 +118,7 @@ function editOf(name: string, edits: Readonly<Record<string, string | null>>): s
 interface Part {
   readonly head: PartHead;
   readonly at: number;
-  /** The whole content of a text field, or the beginning of a file. */
+  /** The whole content of a text field, or the beginning of a file's content. */
   readonly text: GatheredBytes;
   bytes: number;
 }
@@ -160,7 +162,7 @@ class Reading implements BodySink, PartTaker {
     }
   }
 
-  /** Continues to read when there is space, or stops if storing failed. */
+  /** Continues reading when there is space again. If storing the form has failed, stops instead. */
   goOn(): void {
     if (!this.onEnd) return;
     if (this.#bytes.fault) this.#stop(this.#bytes.fault);
@@ -203,7 +205,7 @@ class Reading implements BodySink, PartTaker {
     if (kept > 0) part.text.add(bytes.subarray(start, start + kept));
     part.bytes += end - start;
     if (filename !== undefined) return;
-    // Count the bytes of text fields until the request ends, because its JSON consists of them.
+    // Bytes of text fields count until the request ends, because the request's JSON consists of them.
     const refusal = this.#hold(end - start);
     if (refusal) throw refusal;
     this.#textBytes += end - start;
@@ -229,7 +231,7 @@ class Reading implements BodySink, PartTaker {
       throw invalidRequest("model: appears twice in the form; send it once.", { param: modelField });
     }
     const value = isLatin1 ? all.toString("latin1") : this.#textOf(name, all);
-    // Some parsers take the charset of all texts from this field (WHATWG HTML, 4.10.22).
+    // Some parsers use this field as the charset of all texts (WHATWG HTML, 4.10.22), so its value must be UTF-8.
     if (name === charsetField) requireUtf8(value);
     else {
       this.texts.push({ name, value });
@@ -245,7 +247,7 @@ class Reading implements BodySink, PartTaker {
     }
   }
 
-  /** Stops reading the body, and fails with this error. */
+  /** Stops reading the body, and makes reading the form fail with this error. */
   #stop(error: unknown): void {
     this.#source.cancel();
     this.#ended(error);

@@ -1,9 +1,9 @@
-// Streams stored bytes of a form, as fast as the reader consumes them.
+// Streams the stored bytes of a form, no faster than the reader consumes them.
 import type { BodySink, BodySource } from "../base/bytes/body-source.ts";
 import { ByteSpan } from "../base/bytes/byte-span.ts";
 import type { GatewayError } from "../base/errors.ts";
 
-/** A range of the stored bytes, or bytes to send instead of a range. */
+/** A part of what is sent: a range of the stored bytes, or other bytes. */
 export type Segment = Stretch | { readonly bytes: Buffer };
 
 interface Stretch {
@@ -12,13 +12,13 @@ interface Stretch {
 }
 
 export interface SpoolReader {
-  /** Counts bytes of memory; a negative number subtracts them. Returns an error if the limit is exceeded. */
+  /** Counts bytes of memory. A negative number subtracts them. Returns an error if a limit is exceeded. */
   hold(bytes: number): GatewayError | undefined;
-  /** Fills `buffer` with stored bytes, beginning at offset `at`. Resolves to the number of bytes. */
+  /** Fills `buffer` with stored bytes from offset `at` on. Resolves to the number of bytes. */
   read(buffer: Buffer, at: number): Promise<number>;
 }
 
-/** Bytes per read. All reads share one buffer. */
+/** Bytes of each read. All reads share one buffer. */
 const pieceBytes = 256 * 1024;
 
 export class SpoolSource implements BodySource {

@@ -1,10 +1,10 @@
-// Directory for forms that are too large for memory, and the disk space that all forms together may use.
+// The directory for forms that are too large for memory, and the limit on the disk space of all forms together.
 import { chmodSync, mkdirSync, readdirSync, rmSync, unlinkSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { join } from "node:path";
 import { BlamelessError, type GatewayError } from "../base/errors.ts";
 
-/** Fraction of the disk space that one account may use. A first reservation may be larger. */
+/** Fraction of the disk space that one account may use. The account's first reservation may be larger. */
 const partOfAccount = 1 / 2;
 const retrySeconds = 10;
 
@@ -14,7 +14,7 @@ export class SpoolSpace {
   readonly #byAccount = new Map<string, number>();
   #reservedBytes = 0;
 
-  /** `maxBytes` is called each time, because a reload may change the limit. */
+  /** `maxBytes` is called for each reservation, because a reload may change the limit. */
   constructor(directory: string, maxBytes: () => number) {
     this.#directory = directory;
     this.#maxBytes = maxBytes;
@@ -31,8 +31,8 @@ export class SpoolSpace {
   }
 
   /**
-   * Prepares the directory at start: makes it private, and deletes files that a killed process left. Throws if that
-   * fails.
+   * Prepares the directory at the start of the program: makes it private, and deletes files that a killed process has
+   * left. Throws if this fails.
    */
   sweep(): void {
     mkdirSync(this.#directory, { recursive: true, mode: 0o700 });
@@ -41,8 +41,8 @@ export class SpoolSpace {
   }
 
   /**
-   * Creates a file and deletes its name at once, so that nothing remains when the process ends. Rejects with the
-   * system's error.
+   * Creates a file and immediately deletes its name, so that the system removes it when the process ends. Rejects with
+   * the system's error.
    */
   async file(): Promise<FileHandle> {
     const path = join(this.#directory, crypto.randomUUID());
@@ -50,12 +50,12 @@ export class SpoolSpace {
     try {
       unlinkSync(path);
     } catch {
-      // Windows cannot delete the name of an open file. The next start deletes it.
+      // Windows cannot delete the name of a file that is open. The next start of the program deletes it.
     }
     return handle;
   }
 
-  /** Reserves disk space. Returns an error if there is too little. */
+  /** Reserves disk space. Returns an error if too little is left. */
   take(accountId: string, bytes: number): GatewayError | undefined {
     const most = this.maxBytes;
     const ofAccount = (this.#byAccount.get(accountId) ?? 0) + bytes;

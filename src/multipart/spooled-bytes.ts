@@ -1,4 +1,4 @@
-// Stores the bytes of one form: in memory if it is small, otherwise in a file.
+// Stores the bytes of one form. A small form is kept in memory, a larger one in a file.
 import type { FileHandle } from "node:fs/promises";
 import type { BodySource } from "../base/bytes/body-source.ts";
 import { freeBytes } from "../base/bytes/free-bytes.ts";
@@ -10,29 +10,29 @@ import type { SpoolSpace } from "./spool-space.ts";
 export interface SpoolOptions {
   space: SpoolSpace;
   accountId: string;
-  /** Maximum bytes of a form that stays in memory. */
+  /** Maximum bytes of a form that is kept in memory. */
   memoryBytes: number;
-  /** Counts bytes of memory; a negative number subtracts them. Returns an error if the limit is exceeded. */
+  /** Counts bytes of memory. A negative number subtracts them. Returns an error if a limit is exceeded. */
   hold(bytes: number): GatewayError | undefined;
 }
 
-/** Number of bytes that wait to be written above which the sender must pause. */
+/** If more than this many bytes wait to be written to the file, the sender must pause. */
 const behindBytes = 1024 * 1024;
 /** Minimum and maximum bytes of the blocks in which small pieces are collected. */
 const [minBlockBytes, mostBlockBytes] = [4 * 1024, 64 * 1024];
-/** Bytes of disk space that are reserved at a time if the size of the form is unknown. */
+/** Bytes of disk space that are reserved at a time, if the size of the form is unknown. */
 const roomBytes = 16 * 1024 * 1024;
 
 export class SpooledBytes {
-  /** Called when `isBehind` has become false, and when storing has failed. */
+  /** Called when `isBehind` has become false, and when storing the form has failed. */
   onRoom: (() => void) | undefined;
   length = 0;
-  /** The reason why the form could not be stored; undefined if all is well. */
+  /** The reason why the form could not be stored. Undefined if storing has not failed. */
   fault: GatewayError | undefined;
   readonly #options: SpoolOptions;
-  /** Pieces in memory: all of a small form, or those that are not in the file yet. */
+  /** Pieces in memory. They are the whole form if it is small, or otherwise the pieces that are not in the file yet. */
   #pieces: Buffer[] = [];
-  /** The block to which pieces are added, and the number of its bytes in use. */
+  /** The block to which bytes are being added. `#blockBytes` is the number of its bytes in use. */
   #block: Buffer | undefined;
   #blockBytes = 0;
   #reservedBytes = 0;
@@ -42,10 +42,10 @@ export class SpooledBytes {
   #writtenBytes = 0;
   #writing: Promise<void> | undefined;
   #isReleased = false;
-  /** Number of running reads. The file is closed only when none is left. */
+  /** Number of reads that are running. The file is only closed when there are none. */
   #readers = 0;
 
-  /** Throws if the disk has no space for a form of `declaredBytes`. */
+  /** Throws if `declaredBytes` exceed the disk space that is left. */
   constructor(options: SpoolOptions, declaredBytes: number | undefined) {
     this.#options = options;
     if (declaredBytes !== undefined && declaredBytes > options.memoryBytes) {
@@ -59,7 +59,7 @@ export class SpooledBytes {
     return this.#isSpooled && this.#reservedBytes > behindBytes;
   }
 
-  /** Adds a copy of the bytes. On failure, sets `fault`. */
+  /** Adds a copy of the bytes. If storing it fails, sets `fault`. */
   append(bytes: Uint8Array): void {
     if (this.fault || this.#isReleased) return;
     const refusal = this.#options.hold(bytes.byteLength);
@@ -76,15 +76,15 @@ export class SpooledBytes {
     if (!this.fault) this.#writing ??= this.#write();
   }
 
-  /** Resolves when the whole form is stored. Rejects with `fault` otherwise. */
+  /** Resolves when the whole form is stored. Rejects with `fault` if storing has failed. */
   async whole(): Promise<void> {
     await this.#writing;
     if (this.fault) throw this.fault;
-    // Return the disk space that was reserved but not needed.
+    // Disk space that was reserved but is not needed is returned.
     if (this.#isSpooled) this.#giveRoom(this.#room - this.length);
   }
 
-  /** Returns the bytes of the segments in order. */
+  /** Returns a source for the bytes of the segments, in order. */
   source(segments: readonly Segment[]): BodySource {
     this.#closeBlock();
     const pieces = this.#isSpooled ? undefined : Buffer.concat(this.#pieces);
@@ -97,7 +97,7 @@ export class SpooledBytes {
     });
   }
 
-  /** Frees memory and deletes the file. May be called repeatedly. */
+  /** Frees the memory and deletes the file. May be called several times. */
   release(): void {
     if (this.#isReleased) return;
     this.#isReleased = true;
@@ -106,7 +106,7 @@ export class SpooledBytes {
   }
 
   /**
-   * Copies bytes into blocks. If a client sends single bytes, one object per byte would use far more memory than is
+   * Copies bytes into blocks. If a client sends single bytes, an object for each would use far more memory than is
    * counted.
    */
   #keep(bytes: Uint8Array): void {
@@ -148,7 +148,7 @@ export class SpooledBytes {
       for (let piece = this.#nextPiece(); piece && !this.#isReleased; piece = this.#nextPiece()) {
         await this.#writePiece(this.#file, piece);
         const { length } = piece;
-        // Free the whole block, of which the piece may be only a part.
+        // The whole block is freed, because the piece may be only a part of it.
         freeBytes(Buffer.from(piece.buffer));
         this.#giveBack(length);
         if (!this.isBehind) this.onRoom?.();
@@ -205,7 +205,7 @@ export class SpooledBytes {
     this.#giveRoom(this.#room);
     const file = this.#file;
     this.#file = undefined;
-    // Ignore the error: the file has no name, so nothing remains.
+    // An error is ignored: the file has no name, so no file remains.
     file?.close().catch(() => {});
   }
 }
@@ -214,7 +214,7 @@ function notWritten(error: unknown): GatewayError {
   const detail = `spool of forms: ${error instanceof Error ? error.message : String(error)}`;
   if (isDiskFull(error)) {
     const message = "The server's disk is full, so it cannot take this form. Its operator must make room first.";
-    // No retry, because SDKs would send the whole form again.
+    // The client is told not to retry, because its SDK would send the whole form again.
     return new GatewayError("service_unavailable", message, { detail, shouldRetry: false, cause: error });
   }
   const message = "The server cannot write what it was sent to its disk. Retry later, or tell its operator.";

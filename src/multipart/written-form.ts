@@ -1,9 +1,8 @@
-// Writes a form again from its parsed parts, so that the upstream cannot parse the client's form differently (RFC
-// 7578).
+// Writes a new form from the parsed parts. So the model server cannot parse the client's form differently (RFC 7578).
 import type { SentForm } from "../domain/models/sent-form.ts";
 import { lengthOf, type Segment } from "./spool-source.ts";
 
-/** A part to write: a text, or a file whose content is stored. */
+/** A part of the new form: a text, or a file whose content is stored. */
 export type WrittenPart =
   | { readonly name: string; readonly text: string }
   | {
@@ -14,21 +13,21 @@ export type WrittenPart =
     };
 
 /**
- * Characters that are removed from filenames, such as quotes, escapes and path separators. Parsers treat them
- * differently.
+ * Matches characters that are removed from filenames, because parsers treat them differently. Examples are quotes,
+ * escapes and path separators.
  */
 const unsafeInFilename = /[^\p{L}\p{M}\p{N} ._()+-]/gu;
-/** Maximum length of a filename. A longer one loses its beginning and keeps its extension. */
+/** Maximum length of a filename. A longer filename is cut at its beginning, so that it keeps its extension. */
 const maxFilename = 200;
-/** Filename for a file without one. Without a filename, some parsers take the part for a text. */
+/** Filename for a file without one, because some parsers take a part without a filename for a text. */
 const noFilename = "file";
-/** Media type without parameters, which parsers read differently. */
+/** Matches the media type without its parameters, which parsers read differently. */
 const plainType = /^[\w.+-]+\/[\w.+-]+(?=[ \t]*(?:;|$))/;
 const unknownType = "application/octet-stream";
 
 /** Returns the segments of the new form, and its request headers. */
 export function writtenForm(parts: readonly WrittenPart[]): Omit<SentForm, "open"> & { segments: readonly Segment[] } {
-  // Choose the boundary at random and only now, so that no file of the client can contain it.
+  // The boundary is random and chosen only after the client has sent its files, so that no file can contain it.
   const boundary = `headrace-${crypto.randomUUID()}`;
   const segments: Segment[] = [];
   for (const part of parts) {

@@ -24,37 +24,40 @@ import {
 import { readsBeyond } from "./reads-beyond.ts";
 
 /**
- * A checked request. The decoder records the facts that every request needs; text, members and body are parsed on
- * demand, which most requests never need. A parsed tree takes up to thirty times the bytes of its text and is not
- * charged to a memory account. Therefore only the request that was read last keeps its tree, and a long request only
- * until the end of the tick.
+ * A request that was checked. The decoder records the facts that every request needs. The text, members and body are
+ * only parsed when needed, which most requests never need. A parsed body takes up to thirty times the bytes of its
+ * text, and does not count on a memory account. Therefore only the request that was read last keeps its parsed body,
+ * and a long request only until the end of the tick.
  */
 export class DecodedRequest implements RequestFacts {
   readonly dialect: Dialect;
   readonly operation: Operation;
-  /** The body as the client sent it, valid UTF-8. For a form: the equivalent JSON. */
+  /** The body as the client sent it, in valid UTF-8. If the client sent a form, the equivalent JSON. */
   readonly bytes: ByteSpan;
   readonly model: string;
-  /** Offsets of the value of `model` in the bytes; both 0 for a body that was not scanned. */
+  /** Byte offsets of the value of `model`. Both are 0 if the body was not scanned. */
   readonly modelStart: number;
   readonly modelEnd: number;
-  /** Offsets of the end user's name and of `metadata`; both 0 if absent or not scanned. */
+  /**
+   * Byte offsets of the name of the end user, and of `metadata`. They are 0 if the member is missing or the body was
+   * not scanned.
+   */
   readonly userStart: number;
   readonly userEnd: number;
   readonly metadataStart: number;
   readonly metadataEnd: number;
-  /** Members that identify a user, a cache or a priority to the model server; undefined if there are none. */
+  /** Members that tell the model server a user, a cache or a priority. Undefined if there are none. */
   readonly isolating: readonly IsolatedMember[] | undefined;
   readonly stream: boolean;
   readonly streamOptions: BodyFacts["streamOptions"];
   readonly width: number;
   readonly promptTokens: number;
-  /** Maximum number of completion tokens, and the name of the member that sets the limit. */
+  /** Maximum number of completion tokens. `tokenLimitName` is the name of the member that sets this limit. */
   readonly tokenLimit: number | undefined;
   readonly tokenLimitName: string;
-  /** True if unknown members may limit the answer; see `BodyFacts.hasOthers`. */
+  /** True if unknown members may limit the length of the answer. See `BodyFacts.hasOthers`. */
   readonly hasOthers: boolean;
-  /** Edits of the body that every model server needs; undefined if there are none. */
+  /** Changes to the body that every model server needs. Undefined if there are none. */
   readonly corrections: Corrections | undefined;
   readonly hasMedia: boolean;
   readonly store: boolean | null | undefined;
@@ -63,22 +66,24 @@ export class DecodedRequest implements RequestFacts {
   readonly maySeal: boolean;
   /** Headers that the client sent with a Messages request over HTTP. */
   messageHeaders: MessageHeaders | undefined;
-  /** Stored context of the request, set when stored items replace the reference to them in the body. */
-  goesOn: GoesOn | undefined;
-  /** The form that the client sent; `bytes` are then the equivalent JSON. */
-  form: KeptForm | undefined;
   /**
-   * The lowest token limit that the model servers of this request accept; 0 if the client's limit is sent unchanged.
+   * The stored conversation that the request continues. Set once stored items have replaced the reference in the body.
    */
+  goesOn: GoesOn | undefined;
+  /** The form, if the client sent one. `bytes` are then the equivalent JSON. */
+  form: KeptForm | undefined;
+  /** The lowest token limit that the request's model servers accept. 0 if the client's limit is sent unchanged. */
   leastLimit = 0;
-  /** Places of the members that make `hasOthers` true; undefined if they were not noted one by one. */
+  /** Positions of the members that make `hasOthers` true. Undefined if their positions were not recorded. */
   readonly unknownMembers: BodyFacts["unknownMembers"];
-  /** Values of a body that was parsed for its checks, so that it is not parsed again when its tree is gone. */
+  /**
+   * Values from a body that was parsed for its checks. They are kept, so that the body need not be parsed again later.
+   */
   readonly #parsedValues: ParsedValues | undefined;
   #limitHolds: boolean | undefined;
   #otherMembers: Readonly<Record<string, unknown>> | undefined;
 
-  /** The constructor copies `facts`, because the scan reuses its object. */
+  /** Copies `facts`, because the scan reuses that object. */
   constructor(dialect: Dialect, bytes: ByteSpan, facts: BodyFacts, parsed?: ParsedBody) {
     this.dialect = dialect;
     this.operation = dialect.operation;
@@ -118,7 +123,7 @@ export class DecodedRequest implements RequestFacts {
     return readingOf(this).text;
   }
 
-  /** Offsets of the top-level members in `text`. */
+  /** The offsets of the top-level members of the body in `text`. */
   get members(): Members {
     const reading = readingOf(this);
     reading.members ??= scanObject(reading.text);
@@ -131,7 +136,7 @@ export class DecodedRequest implements RequestFacts {
     return reading.body;
   }
 
-  /** Returns the end user that the client names, from the first member that has one. */
+  /** Returns the end user that the client names. Several members are tried in order. */
   get endUser(): string | undefined {
     if (this.userEnd > 0)
       return textOf(this.#valueAt(this.userStart, this.userEnd)) ?? textOf(this.metadata?.["user_id"]);
@@ -151,12 +156,12 @@ export class DecodedRequest implements RequestFacts {
     return end > 0 ? this.#valueAt(start, end) : this.body[name];
   }
 
-  /** True if the only correction to the body is to add `store: false`. */
+  /** True if the only change that the body needs is an additional `store: false`. */
   get omitsStore(): boolean {
     return this.corrections === notKept && this.store === undefined && this.#isScanned;
   }
 
-  /** True if the request names MCP servers. A request that does so was parsed in full for its checks. */
+  /** True if the request names MCP servers. Such a request was parsed completely for its checks. */
   get namesServers(): boolean {
     return !this.#isScanned && this.#values.namesServers;
   }
@@ -185,7 +190,7 @@ export class DecodedRequest implements RequestFacts {
     return dialect.task ? dialect.task.answerTokens(this.body) : 0;
   }
 
-  /** True if no model server can read a longer answer limit from the request than the gateway does. */
+  /** True if no model server can read a higher token limit from the request than the gateway does. */
   get limitHolds(): boolean {
     if (!this.dialect.generates || !this.hasOthers) return true;
     this.#limitHolds ??= !mayOutlast(this.dialect, this.otherMembers, this.tokenLimit ?? 0);
@@ -193,8 +198,8 @@ export class DecodedRequest implements RequestFacts {
   }
 
   /**
-   * The members that make `hasOthers` true. These are parsed alone if the scan noted them; otherwise this is the whole
-   * body.
+   * The members that make `hasOthers` true. If the scan recorded them, only these members are parsed. Otherwise this is
+   * the whole body.
    */
   get otherMembers(): Readonly<Record<string, unknown>> {
     if (this.unknownMembers === undefined) return this.body;
@@ -203,44 +208,44 @@ export class DecodedRequest implements RequestFacts {
   }
 
   /**
-   * Reports whether a model server may add to the prompt. Parses the body, so call this only if the reported prompt
+   * Reports whether a model server may add to the prompt. This parses the body, so call it only if the reported prompt
    * is longer than the estimate.
    */
   readsBeyond(): boolean {
     return readsBeyond(this.dialect, this.body);
   }
 
-  /** Number of times that a model reads the body. */
+  /** Number of times that the model reads the body. */
   get readings(): number {
     return this.dialect.task ? this.dialect.task.readings(this.body) : 1;
   }
 
-  /** Units that are counted in addition to tokens; undefined if there are none. */
+  /** Number of units that are counted in addition to tokens, by kind. Undefined if there are none. */
   get units(): UsageUnits | undefined {
     return this.dialect.task?.units(this.body);
   }
 
-  /** Units of the input. Images are output of the model, so they are left out. */
+  /** The units of the input. Images are left out, because the model generates them. */
   get unitsRead(): UsageUnits | undefined {
     const { images: _, ...read } = this.units ?? {};
     return Object.keys(read).length === 0 ? undefined : read;
   }
 
-  /** True if the answer is bytes that are forwarded to the client as they arrive. */
+  /** True if the answer consists of bytes that are forwarded to the client as they arrive. */
   get answersBytes(): boolean {
     return this.dialect.task !== undefined && !this.stream && this.dialect.task.answersBytes(this.body);
   }
 
-  /** True if the answered bytes are a text of the model and not a sound. */
+  /** True if the answer's bytes are text from the model, and not audio. */
   get answersText(): boolean {
     return this.answersBytes && this.dialect.task?.answersText === true;
   }
 
-  /** Returns the service tiers that the request asks for. Parses the body only if it may name a tier. */
+  /** Returns the service tiers that the request asks for. The body is only parsed if it may name a tier. */
   askedTiers(): readonly string[] {
     if (!this.#isScanned) return this.#values.tiers;
     const { view } = this.bytes;
-    // The byte scan rejects escaped names, so a search of the bytes finds every tier member.
+    // A search of the bytes finds every member for a tier, because the byte scan rejects names with escapes.
     return tierMembers.some((name) => view.includes(`"${name}"`)) ? tiersOf(this.body) : noTiers;
   }
 }
@@ -248,7 +253,7 @@ export class DecodedRequest implements RequestFacts {
 interface ParsedValues {
   safety_identifier: unknown;
   user: unknown;
-  /** `metadata`, or undefined if it is longer than `maxMetadataBytes`. */
+  /** The value of `metadata`. Undefined if it is longer than `maxMetadataBytes`. */
   metadata: unknown;
   namesServers: boolean;
   tiers: readonly string[];
@@ -273,18 +278,18 @@ function tiersOf(body: Readonly<Record<string, unknown>>): readonly string[] {
 const tierMembers = ["service_tier", "speed", "inference_geo"] as const;
 const noTiers: readonly string[] = [];
 
-/** Stored context that a request continues from, and the items that the request adds. */
+/** The stored conversation that a request continues, and the items that the request adds. */
 export interface GoesOn extends GoesOnFrom {
   /**
-   * Id of the preceding response in the store. If only the connection has that response, its items are part of `input`
-   * instead.
+   * Id of the preceding response in the store. Null if only this connection has that response; its items are then part
+   * of `input`.
    */
   readonly keptAfter: string | null;
-  /** Items of the request's own input, each with an id, including the items that it refers to. */
+  /** Items of the request's own input, each with an id. Items that the input refers to are included. */
   readonly input: readonly StoredItem[];
 }
 
-/** Parsed form of a request whose checks required a full parse. */
+/** The parsed parts of a request whose checks required a complete parse. */
 export interface ParsedBody {
   text: string;
   members: Members;
@@ -296,7 +301,7 @@ function parsedMembers({ buffer, start: first }: ByteSpan, members: readonly Mem
   return JSON.parse(`{${texts.join(",")}}`) as Record<string, unknown>;
 }
 
-/** Parsed form of a request's bytes, built on demand. */
+/** The parsed parts of a request's bytes, each created when first needed. */
 interface Reading {
   of: DecodedRequest;
   text: string;
@@ -304,7 +309,10 @@ interface Reading {
   body?: Readonly<Record<string, unknown>>;
 }
 
-/** OpenAI's API accepts at most sixteen pairs of 64 and 512 characters; much longer metadata is ignored. */
+/**
+ * Maximum length of `metadata` that is read. OpenAI's API accepts at most sixteen pairs of 64 and 512 characters, so
+ * longer metadata is ignored.
+ */
 const maxMetadataBytes = 64 * 1024;
 const nothing: Readonly<Record<string, unknown>> = {};
 
@@ -312,7 +320,7 @@ function textOf(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** Bytes above which a parsed tree is dropped at the end of the tick. */
+/** Bytes of a body above which its parsed form is dropped at the end of the tick. */
 const longBytes = 64 * 1024;
 let last: Reading | undefined;
 let endIsDue = false;

@@ -30,9 +30,12 @@ export interface ManagedModelsOptions {
   modelStatus: Pick<ModelStatus, "stateOf" | "attemptsOf">;
   capacity: Pick<Capacity, "regroup">;
   spending: Pick<OverflowSpending, "spent" | "opensAt">;
-  /** Passes the current declarations to the catalog. */
+  /** Makes the catalog use the current declarations. */
   configure(): void;
-  /** Called after a committed change, to notify other replicas; without it they poll. */
+  /**
+   * Called after a committed change, to notify other replicas. Without this function, they find the change when they
+   * poll.
+   */
   announce?(): void;
 }
 
@@ -41,7 +44,7 @@ const maxWaitingChanges = 32;
 
 export class ManagedModels {
   readonly #options: ManagedModelsOptions;
-  /** Runs one change at a time, because each depends on the result of the previous one. */
+  /** Runs one change at a time, because each change depends on the result of the one before. */
   readonly #changes = new Turns(1, maxWaitingChanges);
 
   constructor(options: ManagedModelsOptions) {
@@ -49,8 +52,8 @@ export class ManagedModels {
   }
 
   /**
-   * Reads the declared models from the database. Throws `service_unavailable`. The caller must then configure the
-   * catalog.
+   * Reads the declared models from the database. Rejects with `service_unavailable`. Afterwards the caller must
+   * configure the catalog.
    */
   load(): Promise<void> {
     return this.#inTurn(() => this.#load());
@@ -80,7 +83,7 @@ export class ManagedModels {
     return { ...shown, overflow_spend: { per, spent, limit: usdOf(nanoUsd), ends_at: spending.opensAt(spend) } };
   }
 
-  /** Throws `not_found`. */
+  /** Returns a model. Rejects with `not_found` if it does not exist. */
   async get(id: string): Promise<ManagedModelWire> {
     if (!this.#options.catalog.get(id)) await this.#options.catalog.whenComplete();
     return await this.#shown(this.#known(id));
@@ -93,8 +96,8 @@ export class ManagedModels {
   }
 
   /**
-   * Returns the settings of a complete declaration in the form of the API. `upstreams` are names that will exist.
-   * Throws `invalid_request`, and `permission_denied` for a model of the configuration file.
+   * Returns all settings of a declaration, in the form of the API. `upstreams` are names that will exist when it is
+   * applied. Throws `invalid_request`, or `permission_denied` if the configuration file defines the model.
    */
   declared(id: string, request: UpdateModelRequest, upstreams: readonly string[]) {
     if (this.#options.sources.fileModels().some((model) => model.id === id)) throw readOnly(id);
@@ -114,7 +117,7 @@ export class ManagedModels {
     return await this.get(id);
   }
 
-  /** Changes a model's settings. A model that is not declared yet becomes declared. */
+  /** Changes a model's settings. If the model is not declared yet, a declaration is created. */
   async change(
     principal: Principal,
     id: string,
@@ -122,7 +125,7 @@ export class ManagedModels {
     origin: Origin,
   ): Promise<ManagedModelWire> {
     requireOperator(principal);
-    // Throws for an unknown model. Just after the start, this waits until every engine was asked for its models.
+    // Throws for an unknown model. Shortly after the start, this waits until every engine was asked for its models.
     await this.get(id);
     await this.#decide(async () => {
       const { file, stored } = this.#known(id);
@@ -171,7 +174,7 @@ export class ManagedModels {
     const { sources, configure, capacity } = this.#options;
     sources.storedModels = stored;
     configure();
-    // Waiting requests may have new deployments now, or none.
+    // The change may add or remove deployments, so waiting requests choose again.
     capacity.regroup();
   }
 
@@ -222,7 +225,7 @@ export class ManagedModels {
     this.#options.sources.storedModels = await this.#options.store.listModels();
   }
 
-  /** Runs a change after the stored models were read again, because another process may have changed them. */
+  /** Runs a change. Reads the stored models before, because another process may have changed them. */
   #decide(change: () => Promise<void>): Promise<void> {
     return this.#inTurn(async () => {
       await this.#load();

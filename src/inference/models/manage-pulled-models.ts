@@ -24,18 +24,21 @@ import type { Catalog } from "./catalog.ts";
 export interface PulledModelsOptions {
   store: PulledModelStore;
   audit: Pick<AuditLog, "append">;
-  /** True if an action is refused that cannot be recorded. It is then recorded before it is done. */
+  /**
+   * True if an action that cannot be recorded in the audit log is refused. The action is then recorded before it is
+   * performed.
+   */
   isAuditRequired: boolean;
   catalog: Pick<Catalog, "refreshSource">;
   engine: PulledModelEngine;
-  /** Model processes, other than the built-in engine, that use the files of pulled models. */
+  /** Processes that use the files of pulled models, besides the built-in engine. */
   elsewhere: readonly FileElsewhere[];
   log: Log;
 }
 
 /** The engine that serves pulled models. */
 export interface PulledModelEngine extends Engine {
-  /** Returns whether the model is loaded and in use. */
+  /** Returns whether the model is loaded, and how many requests use it. */
   use(id: string): ModelUse;
   /** Returns the size of the memory that models are loaded into. */
   memory(): ModelMemory;
@@ -45,12 +48,12 @@ export interface PulledModelEngine extends Engine {
 
 export interface ListedPulledModel extends PulledModel {
   use: ModelUse;
-  /** True if the memory suffices for the model; null if its need is unknown or the model is loaded. */
+  /** True if the memory suffices for the model. Null if its need is unknown, or if the model is loaded. */
   fit: Fit | null;
 }
 
 export interface FittedOffer extends PullOffer {
-  /** True if the memory suffices. The model may need more than the known minimum. */
+  /** True if the memory suffices for the known minimum. The model may need more. */
   fit: Fit;
 }
 
@@ -79,12 +82,12 @@ export class PulledModels {
     return this.#options.store.pulls();
   }
 
-  /** Resolves to the model that `source` names, and whether memory suffices. Downloads nothing. */
+  /** Resolves to the model that `source` names, and whether the memory suffices for it. Downloads nothing. */
   async offer(source: string, name: string | undefined): Promise<FittedOffer> {
     return this.#fitted(await this.#options.store.offer(source, name));
   }
 
-  /** Resolves when the pull has begun. The model is available when the pull has ended. */
+  /** Resolves when the pull has begun. The model can be used when the pull has ended. */
   async pull(principal: Principal, source: string, name: string | undefined, origin: Origin): Promise<FittedOffer> {
     requireOperator(principal);
     const { store, isAuditRequired } = this.#options;
@@ -110,7 +113,7 @@ export class PulledModels {
     return runs ? useBy(runs) : engine.use(id);
   }
 
-  /** Reads the list of pulled models again after files were added or removed. */
+  /** Makes the engines list their models again, after files were added or removed. */
   async #refresh(): Promise<void> {
     const { catalog, engine, elsewhere } = this.#options;
     await catalog.refreshSource(engine, ...elsewhere.map(({ process }) => process.engine));
@@ -138,15 +141,16 @@ export class PulledModels {
     if (!removed) throw unknownModel(id);
     if (!isAuditRequired) await record(deletionDetail(removed));
     await this.#refresh();
-    // The disk keeps deleted files as long as a server runs with them.
+    // Processes that use the deleted files are stopped, because the disk space is only freed then.
     for (const { model, draft, process } of elsewhere) if (model === id || draft === id) process.unload();
     if (removed.left.length > 0) throw notAllDeleted(removed);
     return removed;
   }
 
   /**
-   * Recorded after the action, because no transaction covers both: a failed action must not appear as done. If the audit
-   * is required, recorded before the action, which a failure prevents.
+   * Records the action in the audit log. No transaction covers both, so the action is recorded afterwards, and a failed
+   * action is not recorded. If the audit is required, the action is recorded before, and it is not performed if
+   * recording fails.
    */
   async #record(id: string, event: AuditEvent): Promise<void> {
     const { audit, log, isAuditRequired } = this.#options;

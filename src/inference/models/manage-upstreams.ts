@@ -34,11 +34,14 @@ export interface UpstreamsOptions {
   capacity: Pick<Capacity, "figures" | "regroup">;
   healths: Pick<UpstreamHealths, "of">;
   clock: Pick<Clock, "nowSeconds">;
-  /** Keys of 32 bytes. */
+  /** The keys that encrypt API keys, 32 bytes each. */
   sealingKey: Keys;
-  /** Passes the current upstreams to the catalog. */
+  /** Makes the catalog use the current upstreams. */
   configure(): void;
-  /** Called after a committed change, to notify other replicas; without it they poll. */
+  /**
+   * Called after a committed change, to notify other replicas. Without this function, they find the change when they
+   * poll.
+   */
   announce?(): void;
   log: Log;
 }
@@ -48,7 +51,7 @@ const maxWaitingChanges = 32;
 
 export class Upstreams {
   readonly #options: UpstreamsOptions;
-  /** Runs one change at a time, because each depends on the result of the previous one. */
+  /** Runs one change at a time, because each change depends on the result of the one before. */
   readonly #changes = new Turns(1, maxWaitingChanges);
   #stored: readonly StoredUpstream[] = [];
   /** Names of upstreams whose API key cannot be decrypted, because it was sealed with another secret. */
@@ -65,8 +68,8 @@ export class Upstreams {
   }
 
   /**
-   * Applies changes that other processes made. Unchanged upstreams keep their engine. Resolves when new engines were
-   * asked for their models. Throws `service_unavailable`.
+   * Applies changes that other processes made. Upstreams that did not change keep their engine. Resolves when new
+   * engines were asked for their models. Rejects with `service_unavailable`.
    */
   async reload(): Promise<void> {
     const { sources, catalog, capacity, configure } = this.#options;
@@ -81,30 +84,33 @@ export class Upstreams {
     if (added.length > 0) capacity.regroup();
   }
 
-  /** Lists the built-in engine first, then the upstreams of the file, of the database, and discovered ones. */
+  /**
+   * Lists all upstreams: the built-in engine first, then those of the configuration file, those of the database, and
+   * discovered ones.
+   */
   list(): UpstreamWire[] {
     return this.#options.sources.known().map((upstream) => this.#toWire(upstream));
   }
 
-  /** Returns the upstreams of the database with their API keys, read again from there. */
+  /** Returns the upstreams of the database with their API keys. Reads them from the database again. */
   async stored(): Promise<(OpenedUpstream & Pick<StoredUpstream, "createdAt">)[]> {
     await this.reload();
     return this.#stored.map(({ sealedApiKey: _, ...one }) => ({ ...one, apiKey: this.#openedKey(one.name) }));
   }
 
-  /** Throws `not_found`. */
+  /** Returns the operators' view of an upstream. Throws `not_found` if it does not exist. */
   get(name: string): UpstreamWire {
     return this.#toWire(this.known(name));
   }
 
-  /** Throws `not_found`. */
+  /** Returns an upstream. Throws `not_found` if it does not exist. */
   known(name: string): KnownUpstream {
     const known = this.#options.sources.known().find((upstream) => upstream.name === name);
     if (!known) throw unknownUpstream(name);
     return known;
   }
 
-  /** Adds an upstream. Resolves when it was asked for its models, which takes a few seconds at most. */
+  /** Adds an upstream. Resolves when the upstream was asked for its models, which takes a few seconds at most. */
   async add(principal: Principal, request: CreateUpstreamRequest, origin: Origin): Promise<UpstreamWire> {
     requireOperator(principal);
     const settings = newSettings(request);
@@ -123,7 +129,10 @@ export class Upstreams {
     return await this.#refreshed(name);
   }
 
-  /** Changes an upstream. Resolves when it was asked for its models; not asked if only draining changes. */
+  /**
+   * Changes an upstream. Resolves when the upstream was asked for its models. If only `draining` changes, it is not
+   * asked.
+   */
   async change(
     principal: Principal,
     name: string,
@@ -140,20 +149,21 @@ export class Upstreams {
       if (upstream) this.#use(this.#stored.map((stored) => (stored.name === name ? upstream : stored)));
       if (draining !== undefined) this.#drain(name, draining);
       this.#options.configure();
-      // Waiting requests choose again. If the URL has changed, they do so only when the new server's models are known.
+      // Waiting requests choose again. If the URL has changed, they do this later, when the models of the new server
+      // are known.
       if (draining !== undefined) this.#options.capacity.regroup();
       return plan.change;
     });
     return changed?.upstream ? await this.#refreshed(name) : this.get(name);
   }
 
-  /** Deletes an upstream. Its running requests end as if it still existed. */
+  /** Deletes an upstream. Requests that run there end as if it still existed. */
   async remove(principal: Principal, name: string, origin: Origin): Promise<void> {
     requireOperator(principal);
     await this.#decide(async () => {
       const stored = this.#stored.find((upstream) => upstream.name === name);
       if (!stored) throw readOnly(name, this.known(name).source);
-      // If the configuration file has an upstream of the same name, that upstream stays drained.
+      // If the configuration file has an upstream with this name, that one stays drained.
       const draining = this.known(name).source !== "database" && this.#isDraining(name);
       const detail = { ...settingsToWire(stored), has_api_key: stored.sealedApiKey !== null };
       const event = auditEvent("upstream.deleted", principal, origin, aboutInstallation(name, detail));
@@ -161,17 +171,19 @@ export class Upstreams {
       this.#use(this.#stored.filter((upstream) => upstream !== stored));
       this.#drain(name, draining);
       this.#options.configure();
-      // Requests that wait for the deleted upstream look for another deployment.
+      // Requests that wait for the deleted upstream choose another deployment.
       this.#options.capacity.regroup();
     });
   }
 
-  /** Reports whether a replica is drained. Drained replicas are stored beside drained upstreams, under their ids. */
+  /**
+   * Reports whether a replica is drained. Drained replicas are stored under their ids, together with drained upstreams.
+   */
   isReplicaDrained(id: string): boolean {
     return this.#isDraining(id);
   }
 
-  /** Changes whether a replica is drained. Other replicas are notified in the way of drained upstreams. */
+  /** Starts or ends the draining of a replica. Other replicas are notified in the same way as for upstreams. */
   async drainReplica(principal: Principal, id: string, draining: boolean, origin: Origin): Promise<void> {
     requireOperator(principal);
     await this.#decide(async () => {
@@ -200,7 +212,7 @@ export class Upstreams {
     };
   }
 
-  /** Returns undefined if nothing changes. */
+  /** Returns the changed upstream for the database. Returns undefined if nothing changes. */
   #changed(
     { name, source }: KnownUpstream,
     request: Omit<UpdateUpstreamRequest, "draining">,
@@ -214,7 +226,7 @@ export class Upstreams {
     if (request.api_key !== undefined) {
       const apiKey = request.api_key === null ? null : upstreamApiKey(request.api_key);
       sealedApiKey = this.#seal(apiKey, settings);
-      // An API key is never shown, so the audit log records only that it changed.
+      // The audit log records only that the API key changed, because a key is never shown.
       const became = apiKey === null ? "removed" : "replaced";
       if (apiKey !== before || this.#unreadable.has(name)) detail["api_key"] = stored.sealedApiKey ? became : "added";
     } else if (sealedApiKey !== null && addressOf(settings) !== addressOf(stored)) {
@@ -241,7 +253,10 @@ export class Upstreams {
     );
   }
 
-  /** Encrypts an API key for its server. If somebody changes the URL in the database, the key cannot be sent there. */
+  /**
+   * Encrypts an API key together with the address of its server. If somebody changes the URL in the database, the key
+   * cannot be decrypted, so it is not sent to another server.
+   */
   #seal(apiKey: string | null, upstream: Pick<UpstreamSettings, "name" | "url">): string | null {
     return apiKey === null ? null : seal(apiKey, this.#options.sealingKey, upstreamKeyContext(upstream));
   }
@@ -283,12 +298,12 @@ export class Upstreams {
 
   async #refreshed(name: string): Promise<UpstreamWire> {
     await this.#options.catalog.refreshSource(this.known(name).engine);
-    // Waiting requests may find their model at the new upstream.
+    // The models of the upstream may serve waiting requests, so these choose again.
     this.#options.capacity.regroup();
     return this.get(name);
   }
 
-  /** Runs a change after the stored upstreams were read again, because another process may have changed them. */
+  /** Runs a change. Reads the stored upstreams before, because another process may have changed them. */
   #decide<Value>(change: () => Promise<Value>): Promise<Value> {
     return this.#inTurn(async () => {
       await this.load();
@@ -312,12 +327,12 @@ export class Upstreams {
   }
 }
 
-/** Returns the name and server for which an upstream's key is sealed. */
+/** Returns the context in which an upstream's API key is encrypted: its name and server. */
 export function upstreamKeyContext(upstream: Pick<UpstreamSettings, "name" | "url">): string {
   return `upstream ${upstream.name} ${addressOf(upstream)}`;
 }
 
-/** Returns scheme, host and port of an upstream's URL. */
+/** Returns the scheme, host and port of an upstream's URL. */
 function addressOf({ url }: Pick<UpstreamSettings, "url">): string {
   return new URL(url).origin;
 }
@@ -346,7 +361,7 @@ const readOnlyText = {
   found:
     "was found on this machine; here it can only be drained. POST /v1/admin/upstreams with its name and url adds it.",
   node: "is a node; PATCH /v1/admin/nodes changes it.",
-  // This text is for requests whose upstream was deleted meanwhile.
+  // This text is shown if the upstream was deleted during the request.
   database: "is not there any more.",
 } as const satisfies Record<UpstreamSource, string>;
 

@@ -13,7 +13,8 @@ import type { Catalog } from "./catalog.ts";
 import type { UpstreamHealths } from "./upstream-health.ts";
 
 /**
- * `configured` is an upstream of the configuration file or one that an operator added; `node` is a machine that joined.
+ * The sources of a deployment. `configured` is an upstream of the configuration file, or one that an operator added.
+ * `node` is a machine that joined.
  */
 export const deploymentKinds = ["built-in", "configured", "found", "node"] as const;
 
@@ -25,15 +26,15 @@ export interface DeploymentStatus {
   state: DeploymentState;
   /** State of the process that serves the model, if the gateway starts that process on demand. */
   process: ModelProcessState | null;
-  /** Running requests of this model, or of the whole engine if one limit covers all of its models. */
+  /** Running requests of this model. If one limit covers all models of the engine, running requests of the engine. */
   running: number;
   waiting: number;
-  /** By priority: the waiting requests, and the expected wait of a new one. */
+  /** For each priority: the waiting requests, and the expected wait of a new request. */
   lines: Record<Priority, QueueForecast>;
-  /** Number of requests that the engine takes at once; null before the first request if unknown. */
+  /** Number of requests that the engine accepts at once. Null if it is unknown before the first request. */
   concurrency: number | null;
   speed: Omit<Speed, "model" | "upstream"> | undefined;
-  /** The attempts at the deployment, which only operators see. */
+  /** The recorded attempts at the deployment. Only operators see them. */
   attempts: ReturnType<typeof attemptsToWire>;
 }
 
@@ -59,7 +60,7 @@ export class ModelStatus {
   }
 
   /**
-   * Lists models in the order of the catalog. `usable` returns the model that the caller may see, or undefined to hide
+   * Lists models in the order of the catalog. `usable` returns the model as the caller may see it, or undefined to hide
    * it.
    */
   async list(
@@ -106,7 +107,7 @@ export class ModelStatus {
     return router.resting(deployment) ? "cooling_down" : "ok";
   }
 
-  /** Returns the attempts at a deployment, for operators only. */
+  /** Returns the recorded attempts at a deployment, for operators only. */
   attemptsOf({ engine, model }: Deployment): ReturnType<typeof attemptsToWire> {
     const { healths, clock } = this.#options;
     return attemptsToWire(healths.ofModel(engine, model), clock.nowSeconds());
@@ -124,7 +125,7 @@ export class ModelStatus {
     };
   }
 
-  /** Returns the measured speeds, or the last known ones if reading fails. */
+  /** Returns the measured speeds. If reading them fails, returns the last known ones. */
   #recentSpeeds(): Promise<readonly Speed[]> {
     const { clock, speeds } = this.#options;
     const nowMs = clock.monotonicMs();

@@ -27,7 +27,7 @@ export interface ModelSurroundings {
   /** Names of the guardrails in headrace.yaml. */
   guardrails: readonly string[];
   capabilitiesOf(id: string): Capabilities | undefined;
-  /** Returns the id of the declared model with the alias; undefined if there is none. */
+  /** Returns the id of the declared model that has the alias, or undefined. */
   aliasOwner(alias: string): string | undefined;
 }
 
@@ -38,7 +38,7 @@ export const openSettings: ModelSettings = {
 };
 
 /**
- * Returns the changed settings. Members that the request does not contain stay; null removes a member. Throws
+ * Returns the changed settings. Members that the request leaves out stay; null removes a member. Throws
  * `invalid_request`.
  */
 export function changedModelSettings(
@@ -97,8 +97,8 @@ function changedPolicies(
 }
 
 /**
- * Checks changed policies. Unchanged policies may name deleted guardrails or upstreams; policies for removed
- * deployments are refused.
+ * Checks the changed policies. A policy that did not change may name deleted guardrails or upstreams. A policy for a
+ * deployment that was removed is refused.
  */
 function requirePolicies(
   id: string,
@@ -127,7 +127,7 @@ function requireAliases(id: string, aliases: readonly string[], { aliasOwner }: 
 /** Returns the id of a new model. Throws `invalid_request` if the id is invalid. */
 export function newModelId({ id }: Pick<CreateModelRequest, "id">): string {
   if (!isPrintable(id)) throw unprintable("id");
-  // Clients resolve `.` and `..` before they send a path, so such an id could never be requested.
+  // Clients resolve `.` and `..` in a path before they send it, so a model with such an id could never be requested.
   if (id.split("/").every((part) => part !== "." && part !== "..")) return id;
   throw invalidRequest(
     "id: must not be, or have between slashes, . or .., as no path can name them. Give an id such as llama-3.1-8b.",

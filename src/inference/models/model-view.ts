@@ -17,7 +17,9 @@ export interface FileModel extends ModelSettings {
 }
 
 export interface ModelSources {
-  /** Models that operators have declared in the database. Changes apply when the catalog is configured again. */
+  /**
+   * Models that operators have declared in the database. A change takes effect once the catalog is configured again.
+   */
   storedModels: readonly StoredModel[];
   fileModels(): readonly FileModel[];
   guardrails(): readonly { readonly name: string }[];
@@ -28,7 +30,7 @@ export interface ModelViewDeps {
   modelStatus: Pick<ModelStatus, "stateOf" | "attemptsOf">;
 }
 
-/** The sources that know one model id. At least one of the three is set. */
+/** One model id, with the declaration or offer of each source that knows it. At least one of the three is set. */
 export interface KnownModel {
   id: string;
   file: FileModel | undefined;
@@ -37,7 +39,7 @@ export interface KnownModel {
   offered: Model | undefined;
 }
 
-/** Returns how much the model's overflow deployments may cost in each period; null if unlimited. */
+/** Returns the spending cap of the model's overflow deployments, and its period. Returns null if there is no cap. */
 export function overflowSpendOf({ file, stored, offered }: KnownModel): OverflowSpend | null {
   const { policies } = offered ?? file ?? stored ?? {};
   return policies?.overflow?.spend ?? null;
@@ -49,7 +51,7 @@ export function sourceOf({ file, stored }: KnownModel): ModelSource {
   return file ? "file" : stored ? "database" : "upstream";
 }
 
-/** Returns the view of a model without the parts that need the database. */
+/** Returns the operators' view of a model, without the parts that must be read from the database. */
 export function modelToWire(known: KnownModel, deps: ModelViewDeps): Omit<ManagedModelWire, "overflow_spend"> {
   const { id, file, stored, offered } = known;
   const settings: ModelSettings | undefined = file ?? stored;
@@ -76,8 +78,8 @@ export function modelToWire(known: KnownModel, deps: ModelViewDeps): Omit<Manage
 }
 
 /**
- * Returns the declared deployments, even if their upstream was deleted; without any, all places where the model was
- * found.
+ * Returns the declared deployments, even if their upstream was deleted. If none are declared, returns all deployments
+ * where the model was found.
  */
 function deploymentsOf(
   settings: ModelSettings | undefined,

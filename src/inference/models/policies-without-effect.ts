@@ -1,4 +1,5 @@
-// Logs the names in model policies that match no model or guardrail. Each name is logged once while it is missing.
+// Logs names in model policies to which no model or guardrail belongs. A name is logged once, and again if it was known
+// in the meantime.
 import type { Log } from "../../base/log.ts";
 import type { Model } from "../../domain/models/model.ts";
 import type { Catalog } from "./catalog.ts";
@@ -18,10 +19,10 @@ export class PoliciesWithoutEffect {
     this.#options = options;
   }
 
-  /** Call when models or guardrails may have changed. */
+  /** Logs the new cases. Call this when models or guardrails may have changed. */
   report(): void {
     const { catalog, log } = this.#options;
-    // Until every engine was asked for its models, a missing model may still be found.
+    // Until every engine was asked for its models, a model that seems to be missing may still be found.
     if (!catalog.complete) return;
     const now = new Map(
       catalog.list().flatMap((model) => this.#withoutEffect(model).map((one) => [JSON.stringify(one), one])),

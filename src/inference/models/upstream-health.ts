@@ -1,4 +1,5 @@
-// The state of upstreams and deployments as real requests show it, over all processes. Reports each change.
+// The health of upstreams and deployments over all processes, judged by the results of real requests. Reports each
+// change.
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { Engine } from "../../domain/models/engine.ts";
@@ -21,15 +22,19 @@ export interface UpstreamHealthsOptions {
 }
 
 const everyMs = 1_000;
-/** Maximum reports to other replicas, and maximum failing models that are named. */
+/**
+ * Maximum reports that are sent to other replicas. `maxNamed` is the maximum number of failing models that are named.
+ */
 const maxReports = 200;
 const maxNamed = 20;
 
 export class UpstreamHealths {
-  /** Called when an upstream or one of its models begins or ceases to fail at this process, or fails for another cause. */
+  /**
+   * Called when this process sees an upstream or one of its models begin or cease to fail, or fail for another cause.
+   */
   onChange: (() => void) | undefined;
   readonly #options: UpstreamHealthsOptions;
-  /** The upstreams that fail, as this process saw them last. `kind` is the cause with the models. */
+  /** The upstreams that failed at the last check by this process. `kind` is the cause and the failing models. */
   readonly #failing = new Map<string, { kind: string; sinceMs: number }>();
   #timer: ReturnType<typeof setInterval> | undefined;
 
@@ -47,7 +52,7 @@ export class UpstreamHealths {
     clearInterval(this.#timer);
   }
 
-  /** Returns the state of an upstream over all replicas. */
+  /** Returns the health of an upstream over all replicas. */
   of(engine: Engine): UpstreamHealth {
     const own = this.#healthOf(this.#options.router.attemptsAt(engine).all);
     const others = this.#othersOf(engine.name);
@@ -59,7 +64,7 @@ export class UpstreamHealths {
     return { ...all, isFailing: all.isFailing || models.length > 0, models };
   }
 
-  /** Returns the state of one model at an upstream over all replicas. */
+  /** Returns the health of one model at an upstream over all replicas. */
   ofModel(engine: Engine, model: string): AttemptHealth {
     const record = this.#options.router.attemptsAt(engine).models.get(model)?.attempts;
     const own = record ? this.#healthOf(record) : nothing;
@@ -77,8 +82,9 @@ export class UpstreamHealths {
   }
 
   /**
-   * Returns all upstreams, for notifications. `isOwn` is true if this process sees the upstream fail and no other
-   * replica had a success since. `isProven` is true if the last attempt that this process knows of succeeded.
+   * Returns the health of all upstreams, for notifications. `isOwn` is true if this process sees the upstream fail, and
+   * no other replica has had a success since. `isProven` is true if the last attempt that this process knows of
+   * succeeded.
    */
   seen(): { upstream: string; health: UpstreamHealth; isOwn: boolean; isProven: boolean }[] {
     return this.#options.sources.known().map(({ name, engine }) => {
@@ -93,8 +99,8 @@ export class UpstreamHealths {
   }
 
   /**
-   * Returns what other replicas need: upstreams and models with failed attempts here, or of which another replica
-   * reports some. Failing ones come first, so that they are never left out.
+   * Returns the reports that other replicas need: for upstreams and models that had failed attempts here, or for which
+   * another replica reports failed attempts. Failing ones come first, so that the maximum never leaves them out.
    */
   reports(): AttemptReport[] {
     const { sources, router, others } = this.#options;
@@ -109,7 +115,7 @@ export class UpstreamHealths {
     return reports.toSorted((one, other) => Number(other.isFailing) - Number(one.isFailing)).slice(0, maxReports);
   }
 
-  /** Logs the upstreams that began or ceased to fail since the last call. */
+  /** Logs the upstreams that began or ceased to fail since the last check. */
   check(): void {
     const { sources, router, clock, log } = this.#options;
     const nowMs = clock.monotonicMs();
@@ -144,7 +150,7 @@ export class UpstreamHealths {
     if (isChanged) this.onChange?.();
   }
 
-  /** Returns the fields of a log line, without the server's message, which must not be logged. */
+  /** Returns the fields of a log line. The server's error message is left out, because it must not be logged. */
   #fields(engine: Engine, { models, ...whole }: UpstreamHealth) {
     const [first] = models;
     const { attempts, failed, last } = first === undefined ? whole : this.ofModel(engine, first);
@@ -152,7 +158,7 @@ export class UpstreamHealths {
     return { models: models.join(", "), cause, status, failed, attempts };
   }
 
-  /** Returns the state of an upstream as this process sees it. */
+  /** Returns the health of an upstream as this process sees it. */
   #own(engine: Engine): UpstreamHealth {
     const { router, clock } = this.#options;
     const nowMs = clock.monotonicMs();
@@ -172,7 +178,9 @@ export class UpstreamHealths {
   }
 }
 
-/** A success is reported as long as a failure before it would be. */
+/**
+ * Reports whether another replica needs this state. A success is reported for as long as an earlier failure would be.
+ */
 function isKnown({ attempts, last, workedAt }: AttemptHealth): boolean {
   return attempts > 0 || last !== null || workedAt !== null;
 }

@@ -1,4 +1,4 @@
-// Tests a model server by asking for its models, even before it is added as an upstream.
+// Tests a model server by requesting its list of models, even before it is added as an upstream.
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError, invalidRequest } from "../../base/errors.ts";
 import type { Engine } from "../../domain/models/engine.ts";
@@ -30,7 +30,7 @@ export class UpstreamTests {
     this.#options = options;
   }
 
-  /** Resolves even if the server fails; the failure is the result of the test. */
+  /** Runs the test. Resolves even if the server fails, because the failure is the result of the test. */
   async run(principal: Principal, request: UpstreamTestRequest): Promise<UpstreamTestWire> {
     requireOperator(principal);
     const engine = this.#engineOf(request);

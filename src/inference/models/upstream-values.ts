@@ -31,7 +31,7 @@ export function newSettings(request: CreateUpstreamRequest): UpstreamSettings {
 
 export function changedSettings(current: UpstreamSettings, request: UpdateUpstreamRequest): UpstreamSettings {
   const url = request.url === undefined ? current.url : upstreamUrl(request.url);
-  // If the URL moves to another server, the earlier settings no longer apply.
+  // If the URL moves to another server, settings that belong to the earlier server no longer apply.
   const isSameServer = new URL(url).origin === new URL(current.url).origin;
   return {
     name: current.name,
@@ -73,7 +73,7 @@ type Nullable<Members> = { [Name in keyof Members]: Members[Name] | null };
 
 const maxParameters = 20;
 
-/** Checks a query, which becomes part of a path. */
+/** Validates a query string, which becomes part of a path. */
 function upstreamQuery(query: UpstreamSpeech["query"]): UpstreamSpeech["query"] {
   const parameters = Object.entries(query);
   if (parameters.length > maxParameters) throw invalidRequest(`query: must have ${maxParameters} parameters at most.`);
@@ -105,7 +105,7 @@ export function settingsToWire(settings: UpstreamSettings) {
 /** Returns the URL without a slash at its end. */
 export function upstreamUrl(given: string): string {
   const text = given.trim();
-  // The error never shows the whole URL, because a refused URL may contain a password.
+  // The error does not show the whole URL, because an invalid URL may contain a password.
   if (parseHttpUrl(text)) return trimSlashes(text);
   throw invalidRequest(
     text.includes("@") || text.includes("?")
@@ -114,7 +114,7 @@ export function upstreamUrl(given: string): string {
   );
 }
 
-/** Checks a key, which becomes part of a header. */
+/** Validates an API key, which becomes part of a header. */
 export function upstreamApiKey(text: string): string {
   if (/^[!-~]+$/.test(text)) return text;
   throw invalidRequest(
@@ -122,7 +122,7 @@ export function upstreamApiKey(text: string): string {
   );
 }
 
-/** Checks the name of an upstream or node. Throws `invalid_request`. */
+/** Validates the name of an upstream or node. Throws `invalid_request`. */
 export function engineName(text: string): string {
   if (!upstreamNamePattern.test(text)) {
     throw invalidRequest(

@@ -1,4 +1,4 @@
-// Builds the operators' view of all upstreams, whatever their source.
+// Builds the operators' view of all upstreams from all sources.
 import type { Clock } from "../../base/clock.ts";
 import type { Engine } from "../../domain/models/engine.ts";
 import type { StoredUpstream, UpstreamSettings, UpstreamSource } from "../../domain/models/upstream.ts";
@@ -12,7 +12,7 @@ import type { UpstreamHealths } from "./upstream-health.ts";
 
 /** An upstream from the database, with its API key decrypted. */
 export interface OpenedUpstream extends UpstreamSettings {
-  /** The key, a secret. */
+  /** The decrypted API key, which must stay secret. */
   apiKey: string | undefined;
 }
 
@@ -32,10 +32,10 @@ export interface KnownUpstream
 }
 
 export interface UpstreamSources {
-  /** Upstreams from the database. Changes apply when the catalog is configured again. */
+  /** Upstreams from the database. A change takes effect once the catalog is configured again. */
   stored: readonly OpenedUpstream[];
   known(): readonly KnownUpstream[];
-  /** Returns earlier engines of this upstream, which may still run requests that began before a change. */
+  /** Returns earlier engine objects of this upstream. Requests that began before a change may still run there. */
   former(name: string): readonly Engine[];
 }
 
@@ -101,7 +101,10 @@ export function upstreamToWire(
 
 type Figures = ReturnType<Capacity["figures"]>;
 
-/** Sums the running requests of `all`, and the slots of `now`. `declared` is used if no slots are known yet. */
+/**
+ * Returns the running and waiting requests of `all`, and the number of slots of `now`. If no slots are known yet,
+ * returns `declared` instead.
+ */
 export function workOf(all: Figures, now: Figures, declared: number | null) {
   return {
     running: sum(all.map(({ inFlight }) => inFlight)),

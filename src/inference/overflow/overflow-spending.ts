@@ -1,5 +1,5 @@
-// Reserves money before a request goes to an overflow deployment, and later corrects it to the actual cost, so that no
-// spending cap is exceeded.
+// Reserves money before a request goes to an overflow deployment, and later corrects the reservation to the actual
+// cost. So no spending cap is exceeded.
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import { calendarPeriod, windowOf } from "../../domain/limits/quota-rules.ts";
@@ -24,28 +24,31 @@ export interface SetAside extends SpendPeriod {
 
 interface Asked {
   readonly change: SpendChange;
-  /** Called with true if the money is reserved, false if it would exceed the cap, undefined if the store failed. */
+  /**
+   * Called with true if the money is reserved, with false if it would exceed the cap, and with undefined if the store
+   * failed.
+   */
   answer(made: boolean | undefined): void;
 }
 
 interface Known {
   readonly period: SpendPeriod;
   spentNanoUsd: number;
-  /** Monotonic milliseconds when the spending was read. */
+  /** Time in monotonic milliseconds at which the spending was read. */
   atMs: number;
 }
 
-/** Milliseconds for which a known spending is used. Other processes may return reserved money at any time. */
+/** Milliseconds for which the last read spending is used. Other processes may return reserved money at any time. */
 const capCacheMs = 1_000;
-/** After a failure of the store, milliseconds in which nothing is reserved and corrections wait. */
+/** Milliseconds after a failure of the store in which nothing is reserved and no correction is written. */
 const retryMs = 1_000;
 
 export class OverflowSpending {
   readonly #options: OverflowSpendingOptions;
-  /** The last known spending of each model. */
+  /** The last read spending of each model. */
   readonly #known = new Map<string, Known>();
   #asked: Asked[] = [];
-  /** Corrections by model and period, summed over many requests. */
+  /** Corrections that are not written yet, summed by model and period. */
   #corrections = new Map<string, SpendChange>();
   #writing: Promise<void> | undefined;
   #failedUntilMs = Number.NEGATIVE_INFINITY;
@@ -55,12 +58,18 @@ export class OverflowSpending {
     this.#options = options;
   }
 
-  /** True just after the store failed: nothing is reserved, and requests that need a reservation do not overflow. */
+  /**
+   * True shortly after the store failed. Nothing is reserved then, and requests that need a reservation do not
+   * overflow.
+   */
   get isUnknown(): boolean {
     return this.#options.clock.monotonicMs() < this.#failedUntilMs;
   }
 
-  /** Returns the nano-USD that remain under the cap in this period; undefined if the known figure is too old. */
+  /**
+   * Returns the nano-USD that are left under the cap in this period. Returns undefined if the last read spending is too
+   * old.
+   */
   remaining(model: string, spend: OverflowSpend): number | undefined {
     if (this.isUnknown) return 0;
     const known = this.#known.get(model);
@@ -73,7 +82,7 @@ export class OverflowSpending {
     return { model, per, start: this.#period(per).start };
   }
 
-  /** Returns the Unix seconds at which the next period begins. */
+  /** Returns the time in Unix seconds at which the next period begins. */
   opensAt({ per }: OverflowSpend): number {
     return this.#period(per).end;
   }
@@ -82,7 +91,7 @@ export class OverflowSpending {
     return calendarPeriod(windowOf({ per, window: "calendar" }), this.#options.clock.nowSeconds());
   }
 
-  /** Reserves money. Resolves to undefined if the cap would be exceeded or the store failed. Never rejects. */
+  /** Reserves money. Resolves to undefined if this would exceed the cap or if the store failed. Never rejects. */
   setAside(model: string, spend: OverflowSpend, nanoUsd: number): Promise<SetAside | undefined> {
     const period = this.periodOf(model, spend);
     return new Promise((resolve) => {
@@ -92,7 +101,7 @@ export class OverflowSpending {
     });
   }
 
-  /** Settles a reservation with the actual cost; call once. */
+  /** Replaces a reservation by the actual cost. Must be called once. */
   settle({ model, per, start, nanoUsd }: SetAside, costNanoUsd: number): void {
     if (costNanoUsd === nanoUsd) return;
     this.#correct({ model, per, start, nanoUsd: costNanoUsd - nanoUsd, most: null });
@@ -112,7 +121,7 @@ export class OverflowSpending {
     return await this.#options.store.spent(this.periodOf(model, spend));
   }
 
-  /** Returns the last known spending of each model in the current period, without asking the database. */
+  /** Returns the last read spending of each model in the current period, without a query to the database. */
   figures(): { model: string; spentNanoUsd: number }[] {
     return [...this.#known.values()]
       .filter(({ period }) => this.#period(period.per).start === period.start)
@@ -125,12 +134,15 @@ export class OverflowSpending {
     if (this.#corrections.size > 0) await this.#writeAll();
   }
 
-  /** Starts a write. Changes that arrive during a transaction are written together in the next one. */
+  /** Starts a write unless one is running. Changes that arrive during a write are written together in the next one. */
   #write(): void {
     this.#writing ??= this.#writeAll();
   }
 
-  /** `#writing` must be cleared in the tick in which nothing is left; otherwise a new change would start no write. */
+  /**
+   * Writes until nothing is left. `#writing` must be cleared in the same tick, because otherwise a new change would
+   * start no write.
+   */
   async #writeAll(): Promise<void> {
     while (this.#asked.length + this.#corrections.size > 0) {
       const asked = this.#asked;
@@ -147,7 +159,10 @@ export class OverflowSpending {
     this.#writing = undefined;
   }
 
-  /** Writes corrections before reservations, because returned money makes space under the cap. */
+  /**
+   * Writes changes in one transaction. Corrections come before reservations, because returned money makes space under
+   * the cap.
+   */
   async #change(corrections: readonly SpendChange[], asked: readonly Asked[]): Promise<void> {
     const changes = [...corrections, ...asked.map(({ change }) => change)];
     const answers = await this.#options.store.change(changes);
@@ -159,13 +174,16 @@ export class OverflowSpending {
     for (const [index, { answer }] of asked.entries()) answer(answers[corrections.length + index]?.made);
   }
 
-  /** Remembers the spending of the current period. A correction may concern an earlier period. */
+  /** Stores the spending if it is of the current period, because a correction may concern an earlier one. */
   #know({ model, per, start }: SpendPeriod, spentNanoUsd: number, atMs: number): void {
     if (this.#period(per).start !== start) return;
     this.#known.set(model, { period: { model, per, start }, spentNanoUsd, atMs });
   }
 
-  /** Keeps corrections for a retry. If the transaction may have succeeded, returned money is not returned twice. */
+  /**
+   * Keeps corrections for a retry. If the transaction may have succeeded, corrections that return money are dropped, so
+   * that it is not returned twice.
+   */
   #failed(corrections: readonly SpendChange[], asked: readonly Asked[], error: unknown): void {
     const { clock, log } = this.#options;
     log.warn("overflow_spend_unwritten", { error: error instanceof Error ? error.message : String(error) });

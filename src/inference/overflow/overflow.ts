@@ -1,4 +1,4 @@
-// Decides when a model's overflow deployments may serve a request, in which order, and at what cost.
+// Decides when overflow deployments of a model may serve a request, in which order, and at what cost.
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
@@ -24,23 +24,25 @@ export interface OverflowOptions {
 
 /** The deployments that a request may use now. */
 export interface OverflowChoice {
-  /** Deployments in the order in which they are asked. */
+  /** Deployments in the order in which to try them. */
   readonly candidates: readonly Deployment[];
-  /** Reason why overflow deployments are included; undefined if they are not. */
+  /** The reason for which overflow deployments are included. Undefined if they are not included. */
   readonly reason: OverflowReason | undefined;
   /**
-   * Milliseconds until the request has waited long enough to overflow; undefined if it never overflows for that reason.
+   * Milliseconds until the request has waited long enough to overflow. Undefined if waiting longer has no such effect.
    */
   readonly laterMs: number | undefined;
-  /** Error for the client if cost limits exclude every overflow deployment. */
+  /** The error for the client if cost limits exclude all overflow deployments. */
   readonly refusal: GatewayError | undefined;
 }
 
 /** The money that is reserved for one request at an overflow deployment. */
 export interface OverflowBill {
-  /** Settles the reservation, once. Without a usage, all of the money is returned. */
+  /**
+   * Settles the reservation with the actual usage; call once. If the usage is undefined, all of the money is returned.
+   */
   settle(usage: PricedUsage | undefined): void;
-  /** Called instead of `settle` if the usage is unknown; the whole reservation counts as spent. */
+  /** Called instead of `settle` if the usage is unknown. The whole reservation then counts as spent. */
   keep(): void;
 }
 
@@ -53,7 +55,7 @@ type Excess = "request" | "spend" | "untold" | "unpriced";
 
 export class Overflow {
   readonly #options: OverflowOptions;
-  /** Number of requests sent to overflow deployments, by model, deployment and reason. */
+  /** Numbers of requests that were sent to overflow deployments, by model, deployment and reason. */
   readonly #counts = new Map<string, { labels: OverflowLabels; count: number }>();
 
   constructor(options: OverflowOptions) {
@@ -65,7 +67,8 @@ export class Overflow {
   }
 
   /**
-   * Chooses the deployments for a request. `ranked` is the order without overflow; `waitedMs` is the time in the queue.
+   * Chooses the deployments for a request. `ranked` is the order without this policy; `waitedMs` is the time in the
+   * queue.
    */
   choose(
     ranked: readonly Deployment[],
@@ -100,14 +103,14 @@ export class Overflow {
       return { ...none, candidates: ranked.filter((one) => own.includes(one) || affordable.includes(one)), reason };
     }
     const cheapest = costs.sort((a, b) => a.expected - b.expected).map(({ deployment }) => deployment);
-    // A long prompt should not slow other requests, so the model's own deployments come last.
+    // The model's own deployments come last, because a long prompt would slow other requests there.
     const candidates = reason === "prompt" ? [...cheapest, ...own] : [...own, ...cheapest];
     return { ...none, candidates, reason };
   }
 
   /**
-   * Returns why the request may overflow. A background request (the idle lane) overflows neither to avoid waiting nor
-   * because the model's own deployments are suspended.
+   * Returns the reason for which the request may overflow, or undefined. A background request (the idle lane) does not
+   * overflow to avoid waiting, nor because the model's own deployments are suspended.
    */
   #reason(
     own: readonly Deployment[],
@@ -128,7 +131,7 @@ export class Overflow {
     return expectedMs !== undefined && expectedMs >= afterMs && expectedMs > 0 ? "wait" : undefined;
   }
 
-  /** Returns the expected cost at an overflow deployment, or why cost limits exclude it. */
+  /** Returns the expected cost at an overflow deployment, or the cost limit that excludes it. */
   #costs(deployment: Deployment, model: Model, policy: OverflowPolicy, request: DecodedRequest): Costs | Excess {
     const { mostNanoUsdPerRequest: most, spend } = policy;
     const price = priceAt(targetOf(policy, deployment), model);
@@ -145,14 +148,17 @@ export class Overflow {
     return { deployment, expected };
   }
 
-  /** Returns the expected tokens of each generation: the model's usual length, but at most the request's limit. */
+  /**
+   * Returns the expected tokens of each generation: the usual length for the model, but no more than the request's
+   * limit.
+   */
   #expectedTokens(model: Model, request: DecodedRequest): number {
     return Math.min(request.maxCompletionTokens ?? Number.POSITIVE_INFINITY, this.#options.lengths.estimate(model.id));
   }
 
   /**
-   * Returns the amount to reserve: the cost at the request's token limit, or at the usual length without a reliable
-   * limit.
+   * Returns the amount to reserve: the cost at the request's token limit. Without a reliable limit, it is at least the
+   * cost at the usual length.
    */
   #mostNanoUsd(model: Model, price: Price, request: DecodedRequest): number {
     const { maxCompletionTokens: said, limitHolds } = request;
@@ -170,8 +176,8 @@ export class Overflow {
   }
 
   /**
-   * Reserves money before a request is sent. Returns undefined if the deployment is no overflow deployment. The promise
-   * settles to undefined if the cap would be exceeded; the request then needs another deployment.
+   * Reserves money before a request is sent. Returns undefined if `deployment` is no overflow deployment. The promise
+   * resolves to undefined if the cap would be exceeded; the request then needs another deployment.
    */
   bill(
     deployment: Deployment,
@@ -184,7 +190,7 @@ export class Overflow {
     const { spend } = policy;
     const price = priceAt(target, model);
     if (spend === null) return freeBill;
-    // The price may have been removed since the deployment was chosen.
+    // The price may have been removed after the deployment was chosen.
     if (!price) return nothingToSpend;
     const at = this.#options.clock.nowSeconds();
     const setAside = this.spending.setAside(model.id, spend, this.#mostNanoUsd(model, price, request));
@@ -204,7 +210,7 @@ export class Overflow {
     return this.#counts.values();
   }
 
-  /** Returns the error for the client. It does not contain the operator's amounts. */
+  /** Returns the error for the client, which must not contain the operator's amounts. */
   #refusal(excess: Excess, { id }: Model, { spend }: OverflowPolicy): GatewayError {
     const begin = `The model \`${id}\` has no server of its own that takes this request now, and`;
     if (excess === "spend" && spend) {
@@ -233,7 +239,7 @@ export interface OverflowLabels {
   readonly reason: OverflowReason;
 }
 
-/** Returns the deployments without the overflow deployments, for calls that do not queue or cost nothing. */
+/** Returns the model's deployments without overflow deployments, for calls that do not queue or that cost nothing. */
 export function ownDeployments({ deployments, policies }: Model): readonly Deployment[] {
   const overflow = policies?.overflow;
   return overflow ? deployments.filter((one) => !targetOf(overflow, one)) : deployments;
@@ -242,7 +248,7 @@ export function ownDeployments({ deployments, policies }: Model): readonly Deplo
 const none = { reason: undefined, laterMs: undefined, refusal: undefined } as const;
 const retrySeconds = 5;
 const nothingToSpend = Promise.resolve(undefined);
-/** Maximum combinations of model, deployment and reason that are counted, each a metric series. */
+/** Maximum combinations of model, deployment and reason that are counted, because each is a metric series. */
 const maxCounted = 1_000;
 const freeBill: OverflowBill = { settle() {}, keep() {} };
 
@@ -280,7 +286,7 @@ function priceAt(target: OverflowTarget | undefined, model: Model): Price | unde
   return target.cost ?? (target.costOf === null ? undefined : listedPrice(target.costOf)) ?? model.price;
 }
 
-/** Reports whether the time is within the daily hours. If their end is not after their start, they pass midnight. */
+/** Reports whether the time is within the daily hours. If their end is not after their start, they cross midnight. */
 function isWithin(hours: NonNullable<OverflowPolicy["hours"]>, nowSeconds: number): boolean {
   const minute = Math.floor(nowSeconds / 60) % 1_440;
   return hours.some(({ start, end }) =>

@@ -1,4 +1,4 @@
-// One response or transcript of a realtime session. It is admitted, recorded in the ledger, and settled exactly once.
+// One response or transcript of a realtime session. Each is admitted, recorded in the ledger, and settled exactly once.
 import type { GatewayError } from "../../base/errors.ts";
 import type { LogFields } from "../../base/log.ts";
 import type { Granted } from "../../domain/limits/limits.ts";
@@ -13,7 +13,7 @@ import type { InferenceDeps } from "../call.ts";
 import type { Json } from "./reported-usage.ts";
 import { addSpoken, type Spoken, spokenTokens } from "./said-so-far.ts";
 
-/** Reports one response to the log, traces and metrics. */
+/** Reports one response to the log, to traces and to metrics. */
 export interface RequestLine {
   readonly requestId: string;
   readonly line: Record<string, LogFields[string]>;
@@ -33,28 +33,34 @@ export interface Booking {
   principal: Principal;
   model: Model;
   upstream: string;
-  /** Value of the header `x-headrace-tags` on the connection. */
+  /** Value of the header `x-headrace-tags` from the request that opened the connection. */
   tagHeader: string | null;
   /** Estimated tokens of the prompt. */
   promptTokens: number;
-  /** Requested maximum tokens, which are reserved; undefined without a limit. */
+  /** Maximum tokens that the client requested. They are reserved. Undefined without a limit. */
   maxTokens: number | undefined;
 }
 
 /**
- * Only the model's context limits the usage. The session's settings cannot, because the server may have refused them or
- * know them by another name.
+ * The limits of plausible usage. Only the model's context limits it: the server may have refused the session's
+ * settings, or know them by another name.
  */
 const unbounded = { bodyBytes: 0, hasMedia: true, width: 1, maxCompletionTokens: undefined };
 const noTiers: readonly string[] = [];
-/** For a transcript that its limits do not admit. It exists already, so it is charged without a reservation. */
+/**
+ * The reservation of a transcript that limits refuse. The transcript already exists, so it is charged without a
+ * reservation.
+ */
 const nothingSetAside: Pick<Granted, "lease" | "reservedTokens" | "stop"> = {
   lease: { extend() {}, settle() {} },
   reservedTokens: 0,
   stop: undefined,
 };
 
-/** Admits a response. Resolves when it is in the ledger. Rejects with the refusal, after it was reported to `line`. */
+/**
+ * Admits a response. Resolves when the response is in the ledger. If it is refused, reports the refusal to metrics and
+ * rejects.
+ */
 export async function bookResponse(booking: Booking, line: RequestLine, deps: BookingDeps): Promise<BookedResponse> {
   const { principal, model } = booking;
   try {
@@ -72,8 +78,8 @@ export async function bookResponse(booking: Booking, line: RequestLine, deps: Bo
 }
 
 /**
- * Charges usage that has already happened. Resolves to the refusal if limits are exceeded; the usage is in the ledger
- * even then. Rejects if the ledger cannot be written.
+ * Charges usage that has already happened, and records it in the ledger. If limits are exceeded, still charges the
+ * usage and resolves to the refusal. Rejects if the ledger cannot be written.
  */
 export async function bookReported(
   booking: Booking,
@@ -150,7 +156,7 @@ export class BookedResponse {
     try {
       await booked.#meter.begun;
     } catch (error) {
-      // Nothing was used, so the whole reservation is released.
+      // The whole reservation is returned, because nothing was used.
       const usage = { promptTokens: 0, completionTokens: 0, estimated: true };
       const { upstream } = booking;
       const { end } = booked.#meter.settle({ outcome: "failed", usage, errorCode: null, upstream, queueMs: 0 });
@@ -166,7 +172,7 @@ export class BookedResponse {
     return this.#isOver;
   }
 
-  /** Usage estimated from the delivered output. */
+  /** Returns the usage so far, estimated from the output that was delivered. */
   get usageSoFar(): TokenUsage {
     const { all, audio } = spokenTokens(this.#spoken);
     return {
@@ -178,8 +184,8 @@ export class BookedResponse {
   }
 
   /**
-   * Counts an event for the client. Returns whether quotas allow the response to go on; a promise means: check again
-   * when it settles.
+   * Counts an event that the client gets. Returns whether quotas allow the response to continue. After a returned
+   * promise has settled, call `recheck`.
    */
   heard(event: Json): "goes_on" | "spent" | Promise<void> {
     if (this.#isOver || !addSpoken(this.#spoken, event)) return "goes_on";
@@ -189,12 +195,12 @@ export class BookedResponse {
     return stop && all > stop.dueTokens ? this.#meter.checkStop(this.usageSoFar) : "goes_on";
   }
 
-  /** Checks again whether quotas allow the response to go on. */
+  /** Checks again whether quotas allow the response to continue. */
   recheck(): "goes_on" | "spent" | Promise<void> {
     return this.#meter.checkStop(this.usageSoFar);
   }
 
-  /** Settles the response. Resolves when the record is durable; never rejects. Later calls do nothing. */
+  /** Settles the response. Resolves when its record is durably stored. Never rejects. Later calls do nothing. */
   async settle(outcome: UsageOutcome, usage: TokenUsage, error?: GatewayError): Promise<void> {
     if (this.#isOver) return;
     this.#isOver = true;

@@ -1,4 +1,5 @@
-// The names of realtime events in OpenAI's current and preview API and in vLLM. Clients must spell them exactly.
+// The names of realtime events in OpenAI's current API, in its preview API, and in vLLM. Clients must spell them
+// exactly.
 import { ClearNames } from "../../domain/names/clear-names.ts";
 
 export const eventNames = new ClearNames({

@@ -5,7 +5,7 @@ import { bodyMass, JsonTextError, scanObject } from "../../base/text/json-text.t
 import { eventNames } from "./event-names.ts";
 import { isJson, type Json, memberOf } from "./reported-usage.ts";
 
-/** Close codes of RFC 6455, 7.4.1, and 1011 of the IANA registry. */
+/** Close codes of WebSocket connections, from RFC 6455, 7.4.1. 1011 is from the IANA registry. */
 export const closing = { normal: 1000, goingAway: 1001, refused: 1008, serverFault: 1011 } as const;
 
 const maxEventIdLength = 512;
@@ -14,7 +14,7 @@ const maxDepth = 100;
 
 const limits = { depth: maxDepth, ...bodyMass };
 
-/** Parses an event of the server. Throws `invalid_request`. */
+/** Parses an event from the model server. Throws `invalid_request`. */
 export function readServerEvent(bytes: Uint8Array): Json {
   return eventOf(bytes, (text) => {
     scanObject(text, limits);
@@ -22,7 +22,9 @@ export function readServerEvent(bytes: Uint8Array): Json {
   });
 }
 
-/** Parses a client event strictly, so that the server cannot understand it differently. Throws `invalid_request`. */
+/**
+ * Parses a client event strictly, so that the model server cannot understand it differently. Throws `invalid_request`.
+ */
 export function readClientEvent(bytes: Uint8Array): Json {
   const event = eventOf(bytes, (text) => parseOnceRead(text, limits).value);
   eventNames.require(event);
@@ -56,8 +58,8 @@ export function responseIdOf(event: Json): string {
 }
 
 /**
- * Returns the token limit of a response, under its current or preview name. Returns `usual` if neither is present, and
- * undefined for `inf` or an invalid limit.
+ * Returns the token limit of a response, under its name in the current or the preview API. Returns `usual` if neither
+ * name is present. Returns undefined for `inf` and for an invalid limit.
  */
 export function tokenLimitIn(
   { max_output_tokens: limit, max_response_output_tokens: older }: Json,

@@ -1,14 +1,14 @@
-// One direction of a relayed connection. Messages are handled one after another, and no faster than the receiver reads.
+// One direction of a relayed connection. Messages are handled one after another, no faster than the receiver reads.
 import type { PausableLink } from "../../base/bytes/message-link.ts";
 
 export interface OneWayOptions {
-  /** The sender's link, which is paused while too much input waits. */
+  /** Returns the sender's connection, which is paused while too many messages wait. */
   from: () => PausableLink | undefined;
-  /** Reports whether the receiver accepts a message. If not, call `goOn` once it does. */
+  /** Reports whether the receiver can accept a message. If it cannot, `goOn` must be called as soon as it can. */
   hasRoom(): boolean;
   /** Handles a message. Must neither throw nor reject. */
   take(message: Uint8Array): void | Promise<void>;
-  /** Called when this many bytes of added messages are no longer buffered. Optional. */
+  /** Called when this many bytes of added messages are no longer buffered. */
   release?(bytes: number): void;
 }
 
@@ -22,7 +22,7 @@ export class OneWay {
   #busy = false;
   #paused = false;
   #stopped = false;
-  /** Called once when all messages are handled and no more follow. */
+  /** Called once, after the last message was handled. */
   #onEnd: (() => void) | undefined;
 
   constructor(options: OneWayOptions) {
@@ -58,13 +58,13 @@ export class OneWay {
     this.#endIfDone();
   }
 
-  /** Ends this direction. `then` is called once, when all buffered messages are handled. */
+  /** Marks the end of this direction. `then` is called once, when all buffered messages are handled. */
   end(then: () => void): void {
     this.#onEnd = then;
     this.goOn();
   }
 
-  /** Drops buffered messages and ignores later ones. */
+  /** Drops buffered messages, and ignores messages that are added later. */
   stop(): void {
     this.#stopped = true;
     for (const { byteLength } of this.#waiting.splice(0)) this.#options.release?.(byteLength);

@@ -1,5 +1,5 @@
-// Converts model names in the events of a realtime session: public ids for the client, the server's own ids for the
-// server.
+// Converts model names in the events of a realtime session. The client sees public ids; the model server gets its own
+// ids.
 import { fieldError, type GatewayError } from "../../base/errors.ts";
 import { shown } from "../../base/text/shown.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
@@ -12,31 +12,31 @@ import { isJson, type Json } from "./reported-usage.ts";
 export interface SessionModels {
   /** The model name that the client requested. */
   name: string;
-  /** The model of the session, and its deployment. */
+  /** The model of the session, and the deployment that serves it. */
   model: Model;
   deployment: Deployment;
 }
 
-/** Paths of a session's transcription settings: in the current API, and in the preview. */
+/** Paths of the transcription settings within a session, in the current API and in the preview API. */
 const transcriptionPaths = [["audio", "input", "transcription"], ["input_audio_transcription"]] as const;
 
 export interface SentEvent {
   readonly event: Json;
   /** The transcription model, if the event names one. */
   readonly transcriber: Model | undefined;
-  /** The reason why the event's transcription settings were removed; undefined if they were not. */
+  /** The reason why transcription settings were removed from the event. Undefined if none were removed. */
   readonly leftOut: GatewayError | undefined;
 }
 
-/** Reports whether the event may name a model and must be passed to `forServer`. */
+/** Reports whether the event may name a model. Such an event must be passed to `forServer`. */
 export function namesModel(event: Json): boolean {
   return event["type"] === "response.create" || "session" in event || "model" in event || "response" in event;
 }
 
 /**
- * Returns the event with the server's own model ids. If the principal may not use the transcription model, only the
+ * Returns the event with the model server's own model ids. If the principal may not use the transcription model, the
  * transcription settings are removed, because SDKs set them by default. `principal` is required for session events.
- * Throws `invalid_request` for a model other than the session's.
+ * Throws `invalid_request` if the event names a model other than the session's.
  */
 export function forServer(
   event: Json,
@@ -44,7 +44,7 @@ export function forServer(
   principal: Principal | undefined,
   { catalog }: Pick<InferenceDeps, "catalog">,
 ): SentEvent {
-  // vLLM expects `model` at the top level of the event.
+  // vLLM expects `model` at the top level of the event, so it is replaced there too.
   let sent = withOwnModel(event, [], models);
   for (const part of ["session", "response"]) {
     const settings = sent[part];
@@ -80,7 +80,8 @@ function noTranscription(field: string, said: unknown, { name }: SessionModels):
 }
 
 /**
- * Returns the part of an event at `path` with the server's own model id, if it names a model. Throws `invalid_request`.
+ * Returns a part of an event. If the part names a model, the name is replaced by the model server's own id. `path` is
+ * the path of the part. Throws `invalid_request`.
  */
 function withOwnModel(part: Json, path: readonly string[], { name, model, deployment }: SessionModels): Json {
   for (const member of Object.keys(part)) {
@@ -94,7 +95,10 @@ function withOwnModel(part: Json, path: readonly string[], { name, model, deploy
   throw fieldError(field, `must be \`${shown(name)}\`: a session keeps the model that it was opened with.`);
 }
 
-/** Returns the session settings for the client, without the secret that would let the client bypass the gateway. */
+/**
+ * Returns the session settings for the client. The secret is removed, because it would let the client bypass the
+ * gateway.
+ */
 export function forClient(
   { client_secret: _, ...session }: Json,
   { name, deployment }: SessionModels,

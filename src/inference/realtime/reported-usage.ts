@@ -1,5 +1,5 @@
-// Reads the usage of a response or transcript as a realtime server reports it (OpenAI API reference, `response.done`
-// and `conversation.item.input_audio_transcription.completed`; vLLM, `transcription.done`).
+// Reads the usage of a response or transcript in the form in which a realtime server reports it (OpenAI API reference,
+// `response.done` and `conversation.item.input_audio_transcription.completed`; vLLM, `transcription.done`).
 
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import { isFarBelow } from "../../requests/dialects/least-usage.ts";
@@ -7,10 +7,10 @@ import { countOf, detailsOf, partsOf } from "../../requests/dialects/reported-pa
 
 export type Json = Readonly<Record<string, unknown>>;
 
-/** Tokens per second of user speech, as OpenAI counts them. */
+/** Tokens per second of user speech, in the way OpenAI counts them. */
 const tokensOfSecond = 10;
 
-/** Returns the usage of a response or transcript; undefined if none is reported. */
+/** Returns the usage of a response or transcript, or undefined if none is reported. */
 export function reportedUsage(usage: unknown): TokenUsage | undefined {
   if (!isJson(usage)) return undefined;
   if (usage["type"] === "duration") return ofDuration(usage["seconds"]);
@@ -27,7 +27,7 @@ export function reportedUsage(usage: unknown): TokenUsage | undefined {
       cachedTokens: countOf(input["cached_tokens"]),
       reasoningTokens: countOf(output["reasoning_tokens"]),
       details: detailsOf({
-        // Cached audio tokens are included in both figures and have their own rate.
+        // Both figures include cached audio tokens, which have their own rate and so are subtracted.
         inputAudioTokens: freshOf(input, "audio_tokens"),
         inputImageTokens: freshOf(input, "image_tokens"),
         outputAudioTokens: countOf(output["audio_tokens"]),
@@ -37,13 +37,13 @@ export function reportedUsage(usage: unknown): TokenUsage | undefined {
 }
 
 /**
- * Returns the reported usage, with an estimate in place of impossible figures: some servers omit the audio prompt or
- * report far less than they generated.
+ * Returns the reported usage. Impossible figures are replaced by the estimate, because some servers omit the audio
+ * prompt or report far less than they generated.
  */
 export function atLeastSaid(reported: TokenUsage, estimate: TokenUsage): TokenUsage {
   const { promptTokens, completionTokens } = reported;
   const isUnheard = promptTokens === 0 && estimate.promptTokens > 0;
-  // A usage that is given in seconds of audio contains no text tokens.
+  // A usage that was reported in seconds of audio contains no text tokens, so their number is not checked.
   const isUndeclared = !reported.estimated && isFarBelow(completionTokens, estimate.completionTokens);
   if (!isUnheard && !isUndeclared) return reported;
   return {
@@ -72,7 +72,7 @@ export function isJson(value: unknown): value is Json {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Returns the member if it is an object, and otherwise an empty object. */
+/** Returns the member if it is an object. Otherwise returns an empty object. */
 export function memberOf(value: Json, name: string): Json {
   const member = value[name];
   return isJson(member) ? member : nothing;

@@ -6,14 +6,14 @@ import { detailsOf, partsOf } from "../../requests/dialects/reported-parts.ts";
 import { isJson, type Json, memberOf } from "./reported-usage.ts";
 
 /**
- * Audio bytes per token. OpenAI counts a token per 100 ms of user speech and per 50 ms of model speech; audio is
- * assumed to be 24 kHz, 16 bits.
+ * Audio bytes per token. OpenAI counts a token for every 100 ms of user speech and for every 50 ms of model speech. The
+ * audio is assumed to have 24 kHz and 16 bits.
  */
 const [bytesOfHeardToken, bytesOfSpokenToken] = [4_800, 2_400];
 /** Tokens that the chat template adds to each conversation item. */
 const tokensOfItem = 4;
 
-/** The output of a response so far. */
+/** The output that a response has delivered so far. */
 export interface Spoken {
   textBytes: number;
   /** Bytes of decoded audio. */
@@ -21,15 +21,15 @@ export interface Spoken {
 }
 
 export class SaidSoFar {
-  /** Tokens of the whole conversation, as reported by the server or estimated. */
+  /** Tokens of the whole conversation. The server reports them, or they are estimated. */
   #tokens = 0;
   #instructions = 0;
   #audioBytes = 0;
-  /** Audio bytes and text bytes of the transcript in progress. */
+  /** Audio bytes of the transcript in progress. `#writtenBytes` counts its text bytes. */
   #unwrittenBytes = 0;
   #writtenBytes = 0;
 
-  /** Prompt tokens of a response that begins now. */
+  /** Estimated prompt tokens of a response that begins now. */
   get promptTokens(): number {
     return this.#tokens + this.#instructions + Math.ceil(this.#audioBytes / bytesOfHeardToken);
   }
@@ -54,7 +54,7 @@ export class SaidSoFar {
     }
   }
 
-  /** True if a transcript has begun and not ended. */
+  /** True if a transcript has begun and has not ended. */
   get isWriting(): boolean {
     return this.#writtenBytes > 0;
   }
@@ -75,7 +75,7 @@ export class SaidSoFar {
     return { promptTokens: heard, completionTokens, estimated: true, parts };
   }
 
-  /** Ends a response: its prompt and output become the prompt of the next response. */
+  /** Ends a response. Its prompt and output are part of the prompt of the next response. */
   answered({ promptTokens, completionTokens, estimated }: TokenUsage): void {
     if (estimated) this.#tokens += completionTokens;
     else this.#tokens = Math.max(0, promptTokens + completionTokens - this.#instructions);
@@ -84,7 +84,7 @@ export class SaidSoFar {
   }
 }
 
-/** Returns the tokens of a response's output. */
+/** Returns the estimated tokens of a response's output. */
 export function spokenTokens({ textBytes, audioBytes }: Spoken): { all: number; audio: number } {
   const audio = Math.ceil(audioBytes / bytesOfSpokenToken);
   return { all: estimateTokens(textBytes) + audio, audio };
@@ -98,7 +98,7 @@ export function addSpoken(spoken: Spoken, { type, delta }: Json): boolean {
   return true;
 }
 
-/** Names of the audio events, in the current API and in the preview. */
+/** Names of the audio events, in the current API and in the preview API. */
 const audioDeltas: ReadonlySet<string> = new Set(["response.output_audio.delta", "response.audio.delta"]);
 
 function tokensIn(item: Json): number {

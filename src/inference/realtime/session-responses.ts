@@ -1,4 +1,4 @@
-// The responses of a realtime session: requested and running ones, and the charges for them and for transcripts.
+// The responses of a realtime session, requested or running. Charges them and transcripts.
 import { fieldError, GatewayError } from "../../base/errors.ts";
 import { shown } from "../../base/text/shown.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
@@ -22,23 +22,23 @@ export interface SessionResponsesOptions {
   deps: BookingDeps & Pick<InferenceDeps, "catalog">;
   models: SessionModels;
   principal(): Principal | Promise<Principal>;
-  /** Checks the credential like `principal`, but does not record a use of the key. */
+  /** Checks the credential in the same way as `principal`, but does not record that the key was used. */
   holds(): Principal | Promise<Principal>;
-  /** Returns a new request for each response. */
+  /** Returns the log line, trace and metrics of a new response. */
   line(): RequestLine;
-  /** Called when a response was refused before it was in the ledger. */
+  /** Called when a response was refused before it was recorded in the ledger. */
   refused(line: RequestLine, principal: Principal, error: GatewayError): void;
   tagHeader: string | null;
   toGatewayError(thrown: unknown): GatewayError;
 }
 
-/** A response that the client requested and that the server has not begun. */
+/** A response that the client requested and that the server has not begun yet. */
 interface Asked {
   readonly eventId: string;
   readonly booked: BookedResponse;
 }
 
-/** Describes how running responses end when the session ends. */
+/** The result with which running responses are settled when the session ends. */
 export interface SessionEnd {
   outcome: UsageOutcome;
   error: GatewayError | undefined;
@@ -48,7 +48,7 @@ const nothingUsed: TokenUsage = { promptTokens: 0, completionTokens: 0, estimate
 
 export class SessionResponses {
   readonly said = new SaidSoFar();
-  /** The client's last token limit for responses without their own; undefined without a limit. */
+  /** The token limit that the client set last, for responses that set none. Undefined without a limit. */
   maxTokens: number | undefined;
   /** The transcription model of the session; undefined if there is none. */
   transcriber: Model | undefined;
@@ -56,8 +56,9 @@ export class SessionResponses {
   readonly #asked: Asked[] = [];
   readonly #underWay = new Map<string, BookedResponse>();
   /**
-   * Responses of which the server has sent nothing since it reported an error. LocalAI ends a response that failed with
-   * an error and no `response.done`. The error may also have another reason, so they stay open until the session ends.
+   * Responses for which the server has sent nothing since it reported an error. LocalAI ends a failed response with an
+   * error and without `response.done`. But the error may have another reason, so these responses stay open until the
+   * session ends.
    */
   readonly #doubtful = new Set<BookedResponse>();
   /** The principal that the last check of the credential returned. */
@@ -67,7 +68,7 @@ export class SessionResponses {
     this.#options = options;
   }
 
-  /** Number of requested and running responses that may still be answered. */
+  /** Number of requested and running responses, without those that the server has probably failed. */
   get likelyCount(): number {
     return this.count - this.#doubtful.size;
   }
@@ -86,7 +87,7 @@ export class SessionResponses {
   }
 
   /**
-   * Admits a response that the client requests. Rejects with the refusal. Resolves to false if the session ended
+   * Admits a response that the client requests. Rejects with the refusal. Resolves to false if the session has ended
    * meanwhile.
    */
   async ask(eventId: string, maxTokens: number | undefined, isOver: () => boolean): Promise<boolean> {
@@ -100,26 +101,26 @@ export class SessionResponses {
   }
 
   /**
-   * Called when the server begins a response: the first requested one, or its own after user speech. Rejects with the
-   * refusal.
+   * Called when the server begins a response: the first one that was requested, or a response of its own after user
+   * speech. Rejects with the refusal.
    */
   async begin(id: string): Promise<void> {
     const booked = this.#takeAsked()?.booked ?? (await this.#book(this.maxTokens));
     const forgotten = this.#underWay.get(id);
     if (forgotten) this.#doubtful.delete(forgotten);
     this.#underWay.set(id, booked);
-    // If a server begins a response twice, it reports the usage of only one.
+    // If a server begins the same response twice, it reports the usage only once.
     await forgotten?.settle("failed", forgotten.usageSoFar, serverFault("The model server began a response twice."));
   }
 
-  /** Returns the running response of this event; undefined if there is none. */
+  /** Returns the running response to which this event belongs, or undefined. */
   of(event: Json): BookedResponse | undefined {
     const booked = this.#underWay.get(responseIdOf(event));
     if (booked) this.#doubtful.delete(booked);
     return booked;
   }
 
-  /** Called if the server reported an error that does not refuse a requested response. */
+  /** Called if the server reported an error that is not the refusal of a requested response. */
   doubt(): void {
     for (const booked of this.#open()) this.#doubtful.add(booked);
   }
@@ -135,8 +136,8 @@ export class SessionResponses {
   }
 
   /**
-   * Settles a response when the server reports its end. `end` is set if the session is ending. Resolves when the ledger
-   * has the end.
+   * Settles a response that the server has ended. `end` is set if the session is ending. Resolves when the end is in
+   * the ledger.
    */
   async done(event: Json, end: SessionEnd | undefined): Promise<void> {
     const { status, usage } = memberOf(event, "response");
@@ -145,7 +146,8 @@ export class SessionResponses {
     if (!booked) return;
     const isFailed = status === "failed";
     const soFar = booked.usageSoFar;
-    // If a user interrupts a response before its first token, the server reports it as cancelled with zero usage.
+    // If the user interrupts a response before its first token, the server reports the response as cancelled with zero
+    // usage.
     const isUndeclared = (isFailed || status === "cancelled") && soFar.completionTokens === 0;
     const reported = reportedUsage(usage);
     const unreportedUsage = isFailed ? nothingUsed : soFar;
@@ -156,8 +158,8 @@ export class SessionResponses {
   }
 
   /**
-   * Called if the server refused the response that this client event requested. The response costs nothing. Returns
-   * false if the event requested no response.
+   * Called if the server refused a client event. If the event requested a response, the response costs nothing. Returns
+   * false if it requested none.
    */
   refusedAtServer(eventId: unknown): boolean {
     const at = this.#asked.findIndex((asked) => asked.eventId === eventId);
@@ -167,8 +169,8 @@ export class SessionResponses {
   }
 
   /**
-   * Charges a transcript with the reported usage, or an estimate. `text` is the whole text, if known. Resolves to a
-   * reason to end the session if limits are exceeded or the ledger cannot be written.
+   * Charges a transcript with the reported usage, or with an estimate. `text` is the whole text, if known. Resolves to
+   * an error that must end the session, if limits are exceeded or the ledger cannot be written.
    */
   async transcribed(usage: unknown, text: unknown): Promise<unknown> {
     const estimate = this.said.transcribed(text);
@@ -176,13 +178,13 @@ export class SessionResponses {
     return await this.#bookTranscript(reported ? atLeastSaid(reported, estimate) : estimate);
   }
 
-  /** Checks that the credential still permits the session and its model; rejects otherwise. */
+  /** Checks whether the credential still permits the session and its model. Rejects if it does not. */
   async holds(): Promise<void> {
     const principal = await this.#options.holds();
     this.#lastPrincipal = principal;
     const { deps, models } = this.#options;
     const { id } = models.model;
-    // A model that is briefly unavailable says nothing about the right to use it.
+    // If the model is briefly missing in the catalog, the right to use it has not ended.
     const model = deps.catalog.get(id);
     if (model) requireModel(principal, model, id);
   }
@@ -201,7 +203,7 @@ export class SessionResponses {
     }
   }
 
-  /** Settles all requested and running responses with the output that was delivered. */
+  /** Settles all requested and running responses, each with the output that was delivered. */
   settleAll({ outcome, error }: SessionEnd): void {
     const open = this.#open();
     this.#underWay.clear();
@@ -229,7 +231,9 @@ export class SessionResponses {
     }
   }
 
-  /** Returns the model with its current price. Throws if the principal may no longer use it at this deployment. */
+  /**
+   * Returns the model with its current price. Throws if the principal may no longer use the model at this deployment.
+   */
   #modelNow(principal: Principal): Model {
     const { deps, models } = this.#options;
     const { id } = models.model;
@@ -243,7 +247,7 @@ export class SessionResponses {
   }
 }
 
-/** Throws if the model has guardrails, which cannot check the audio of a session. */
+/** Throws if the model has guardrails, because they cannot check the audio of a session. */
 export function requireUnguarded({ id, policies }: Model): void {
   if (!policies?.guardrails) return;
   throw fieldError(

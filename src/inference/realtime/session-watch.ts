@@ -1,9 +1,9 @@
-// Ends a realtime session that is too old, silent for too long, or whose credential is no longer valid.
+// Ends a realtime session that is too old or silent for too long, or whose credential is no longer valid.
 import type { Clock } from "../../base/clock.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import { longLived } from "../../base/long-lived.ts";
 
-/** Time limits of a session. `linger` is how long the usage of a cancelled response is awaited. */
+/** Time limits of a session. `lingerMs` is how long the session waits for the usage of a cancelled response. */
 export const realtimeTimes = {
   maxMs: longLived.realtimeSession.maxMs,
   idleMs: longLived.realtimeSession.idleMs,
@@ -13,7 +13,7 @@ export const realtimeTimes = {
 export type RealtimeTimes = Readonly<Record<keyof typeof realtimeTimes, number>>;
 
 const maxIdlePollMs = 15_000;
-/** Error codes that end a session. A database that is briefly unavailable does not. */
+/** Error codes that end a session. The error of a database that is briefly unavailable does not. */
 const endsSession: ReadonlySet<string> = new Set([
   ...["invalid_api_key", "token_expired", "insufficient_scope"],
   ...["model_not_found", "permission_denied"],
@@ -22,7 +22,7 @@ const endsSession: ReadonlySet<string> = new Set([
 export interface SessionWatchOptions {
   clock: Pick<Clock, "monotonicMs">;
   times: RealtimeTimes;
-  /** Resolves if the credential still permits the session; rejects otherwise. */
+  /** Resolves if the credential still permits the session. Rejects otherwise. */
   holds(): Promise<void>;
   toGatewayError(thrown: unknown): GatewayError;
   /** Ends the session. `message` tells the client why. */

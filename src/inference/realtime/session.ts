@@ -1,4 +1,4 @@
-// A realtime session: forwards events between a client and a model server.
+// A realtime session, which forwards events between a client and a model server.
 
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { MessageLinkListener, PausableLink } from "../../base/bytes/message-link.ts";
@@ -27,18 +27,18 @@ import { type RealtimeTimes, realtimeTimes, SessionWatch } from "./session-watch
 
 export interface RealtimeOptions extends SessionResponsesOptions {
   deps: SessionResponsesOptions["deps"] & Pick<InferenceDeps, "stopping">;
-  /** Memory account for the client's messages. */
+  /** The memory account for messages of the client. */
   memoryAccount: MemoryAccount;
-  /** Called once, when the connection to the server has ended. */
+  /** Called once, when the connection to the model server has ended. */
   over(): void;
   /** Returns the `error` member of an error event for the client. */
   errorOf(error: GatewayError): Json;
   times?: Partial<RealtimeTimes>;
 }
 
-/** Maximum requested and running responses of one session. */
+/** Maximum requested and running responses of a session, without those that the server has probably failed. */
 const maxResponses = 8;
-/** Maximum of these and of responses that a server failed without their end. */
+/** Maximum requested and running responses of a session, including those that the server has probably failed. */
 const maxOpenResponses = 64;
 /** Prefix of the event ids that the gateway adds to client events without an id. */
 const ownIds = "event_headrace_";
@@ -54,7 +54,7 @@ export class RealtimeSession implements Stoppable {
   #client: PausableLink | undefined;
   #server: PausableLink | undefined;
   #watch: SessionWatch | undefined;
-  /** Describes how the session ended; undefined while it runs. */
+  /** The outcome and error with which the session ended. Undefined while it runs. */
   #over: SessionEnd | undefined;
   #isServerGone = false;
   #linger: ReturnType<typeof setTimeout> | undefined;
@@ -72,7 +72,7 @@ export class RealtimeSession implements Stoppable {
     });
     this.#fromServer = new OneWay({
       from: () => this.#server,
-      // The server's first events are buffered until the client has connected. After the client has left, events are
+      // Until the client has connected, the server's first events are buffered. After the client has left, events are
       // still read.
       hasRoom: () => (this.#client ? this.#client.unsentBytes <= maxBufferedBytes : this.#over !== undefined),
       take: (bytes) => this.#ofServer(bytes),
@@ -90,7 +90,7 @@ export class RealtimeSession implements Stoppable {
       drained: () => this.#fromClient.goOn(),
       closed: (code) => {
         this.#isServerGone = true;
-        // End only after all buffered events: the last one may contain a response's usage.
+        // The session ends after all buffered events were handled, because the last one may contain a response's usage.
         this.#fromServer.end(() => this.#serverClosed(code));
       },
     };
@@ -107,7 +107,7 @@ export class RealtimeSession implements Stoppable {
       credentialEnded: (error) => this.#fail(error, closing.refused),
     });
     deps.stopping.add(this);
-    // The link can send only after this call has returned.
+    // The connection can send only after this call has returned, so buffered events are handled in a microtask.
     queueMicrotask(() => this.#fromServer.goOn());
     return {
       message: (bytes) => {
@@ -128,7 +128,10 @@ export class RealtimeSession implements Stoppable {
     this.#server?.terminate();
   }
 
-  /** Ends the session immediately because the process stops. Usage that the server has not reported is not awaited. */
+  /**
+   * Ends the session immediately, because the process stops. Does not wait for usage that the server has not reported
+   * yet.
+   */
   stop(): void {
     this.#fail(stoppingError(), closing.goingAway);
     if (this.#over) this.#responses.settleAll(this.#over);
@@ -152,11 +155,11 @@ export class RealtimeSession implements Stoppable {
 
   #pass(event: Json): void {
     this.#responses.said.heard(event);
-    // Send the parsed event, serialised again, so that the server cannot read it differently than the gateway did.
+    // The parsed event is serialised again, so that the server cannot read it differently than the gateway did.
     this.#server?.send(Buffer.from(JSON.stringify(event)));
   }
 
-  /** Handles a client event that may name models or set limits. */
+  /** Handles a client event that may name models or set token limits. */
   async #named(event: Json): Promise<void> {
     const { models, deps } = this.#options;
     const own = eventIdOf(event);
@@ -216,7 +219,7 @@ export class RealtimeSession implements Stoppable {
         this.#give({ ...event, session: forClient(session, this.#options.models, this.#responses.transcriber) });
         return;
       }
-      // These are the operator's rate limits at the server, which the client must not see.
+      // These events report the operator's rate limits at the model server, which the client must not see.
       case "rate_limits.updated":
         return;
       case "response.created":
@@ -262,7 +265,7 @@ export class RealtimeSession implements Stoppable {
     this.#endIfAlone();
   }
 
-  /** Replaces the server's model id in a response by the name that the client used. */
+  /** Replaces the server's model id in a response with the name that the client used. */
   #withName(event: Json): Json {
     const response = memberOf(event, "response");
     if (typeof response["model"] !== "string") return event;
@@ -333,9 +336,7 @@ export class RealtimeSession implements Stoppable {
     this.#leave("failed", error);
   }
 
-  /**
-   * Ends the session when the client has left or must leave. Running responses are cancelled; their usage is awaited.
-   */
+  /** Ends the session when the client has left or must leave. Cancels running responses, and waits for their usage. */
   #leave(outcome: UsageOutcome, error: GatewayError | undefined): void {
     if (this.#over) return;
     const over = { outcome, error };
@@ -353,7 +354,7 @@ export class RealtimeSession implements Stoppable {
     this.#endIfAlone();
   }
 
-  /** Closes the connection to the server if the session has ended and no response runs. */
+  /** Closes the connection to the model server if the session has ended and no response is running. */
   #endIfAlone(): void {
     if (!this.#over || this.#responses.count > 0) return;
     clearTimeout(this.#linger);
@@ -363,7 +364,7 @@ export class RealtimeSession implements Stoppable {
   }
 
   #serverClosed(code: number): void {
-    // A server that transcribes continuously reports usage only at the end, so the unfinished transcript is charged
+    // A server that transcribes continuously reports the usage only at the end. So an unfinished transcript is charged
     // now.
     if (this.#responses.said.isWriting) void this.#responses.transcribed(undefined, undefined);
     const error = serverFault("The connection to the model server ended.");
@@ -378,7 +379,7 @@ export class RealtimeSession implements Stoppable {
   }
 }
 
-/** Reports whether a server's message is a heartbeat. */
+/** Reports whether a message of the model server is a heartbeat. */
 function isBeat(bytes: Uint8Array): boolean {
   return bytes.byteLength <= maxBeatLength && isHeartbeat("", Buffer.from(bytes).toString());
 }

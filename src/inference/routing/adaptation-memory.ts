@@ -1,16 +1,20 @@
-// Remembers for a time which adaptations a deployment needs, so that later requests are written with them.
+// Remembers for a limited time which adaptations a deployment needs, so that later requests are adapted before they are
+// sent.
 
-/** Milliseconds after which the deployment is asked without the adaptation again: its server may have been upgraded. */
+/**
+ * Milliseconds for which an adaptation is remembered. After that, requests are sent without it again, because the
+ * server may have been upgraded.
+ */
 const rememberedMs = 3_600_000;
 const maxRemembered = 64;
 
 export class AdaptationMemory {
-  /** Monotonic time until which each key holds, the oldest first. */
+  /** For each key, the time in monotonic milliseconds until which it is remembered. The oldest key comes first. */
   readonly #untilMs = new Map<string, number>();
-  /** Keys that are tried now, with the number of requests that try them. */
+  /** Keys that are being tried, with the number of requests that try them. */
   readonly #tried = new Map<string, number>();
 
-  /** Remembers the keys; beyond the maximum the oldest ones are forgotten. */
+  /** Remembers the keys. If there are too many, forgets the oldest ones. */
   add(keys: Iterable<string>, nowMs: number): void {
     for (const key of keys) {
       this.#untilMs.delete(key);
@@ -21,8 +25,8 @@ export class AdaptationMemory {
   }
 
   /**
-   * Holds the keys until `endTrial`: until the first answer is complete, other requests would all be refused, and most
-   * of them could not be repeated.
+   * Applies the keys to other requests until `endTrial` is called. Until the first answer is complete, all other
+   * requests would be refused without these adaptations, and most of them could not be repeated.
    */
   beginTrial(keys: readonly string[]): void {
     for (const key of keys) this.#tried.set(key, (this.#tried.get(key) ?? 0) + 1);
@@ -36,7 +40,7 @@ export class AdaptationMemory {
     }
   }
 
-  /** Returns the keys that hold now; undefined if there are none. */
+  /** Returns the keys that apply now, or undefined if there are none. */
   keys(nowMs: number): ReadonlySet<string> | undefined {
     for (const [key, untilMs] of this.#untilMs) {
       if (untilMs > nowMs) break;

@@ -2,26 +2,32 @@
 import { BeginTimes } from "./overdue.ts";
 
 export interface Answer {
-  /** Number of the request, from `ConcurrencyLimit.sent`. */
+  /** Number of the request, as returned by `ConcurrencyLimit.sent`. */
   sent: number;
   /** Requests in flight at the engine when this one was sent, including this one. */
   inFlight: number;
-  /** Time from sending to the first byte of the body. */
+  /** Milliseconds from sending the request to the first byte of the body. */
   durationMs: number;
-  /** Answer times are compared only within a kind: the same model, operation and streaming. */
+  /**
+   * The kind of the answer. Times are compared only between answers of the same model and operation, both streamed or
+   * both not.
+   */
   kind: AnswerKind;
 }
 
-/** Number of levels; each level covers twice as many requests in flight as the one below. */
+/** Number of levels. Each level stands for twice as many requests in flight as the level below. */
 const levels = 20;
 
-/** Answer times of one kind: for each level of requests in flight, the mean of log(time) and the count. */
+/**
+ * Answer times of one kind. For each level of requests in flight, it stores the mean of log(time) and the number of
+ * answers.
+ */
 export class AnswerKind {
   #begins: BeginTimes | undefined;
-  /** Mean and count of each level, side by side in one array. */
+  /** The mean and the count of each level, next to each other in one array. */
   #figures: Float64Array | undefined;
 
-  /** Times until these answers began, for judging a single request. `clear` keeps them. */
+  /** Times until answers of this kind began, used to judge a single request. `clear` does not remove them. */
   get begins(): BeginTimes {
     this.#begins ??= new BeginTimes();
     return this.#begins;
@@ -47,22 +53,25 @@ export class AnswerKind {
   }
 }
 
-/** Number of recent answers that a level's mean covers (a moving average). */
+/** Number of recent answers over which a level's mean is computed, as a moving average. */
 const remembered = 16;
 const fewestAnswers = 8;
-/** Minimum answers at a lower level for a comparison. A burst passes low levels only once, and thereby leaves few. */
+/**
+ * Minimum answers at a lower level that a comparison needs. A burst passes through low levels only once, so it leaves
+ * few answers there.
+ */
 const fewestBelow = 4;
-/** A queue is suspected if log(time) rises at least this fast with log(requests in flight); 1 would be a pure queue. */
+/** A queue is suspected if log(time) rises at least this fast with log(requests in flight). 1 would be a pure queue. */
 const doubtfulSlope = 0.6;
-/** Minimum rise of log(time) that starts a trial: if times do not double, hardly any request waits. */
+/** Minimum rise of log(time) for which a trial starts. If times have not doubled, hardly any request waits. */
 const minRise = Math.LN2;
-/** Minimum log(time) that starts a trial: shorter times depend on the gateway's own load. */
+/** Minimum log(time) for which a trial starts, because shorter times depend on the gateway's own load. */
 const minLogTime = Math.log(1_000);
 
 export class AnswerTimes {
   readonly #kinds: AnswerKind[] = [];
 
-  /** Returns a new kind of answers, which are compared only with each other. */
+  /** Returns a new kind of answers. Its answers are only compared with each other. */
   newKind(): AnswerKind {
     const kind = new AnswerKind();
     this.#kinds.push(kind);
@@ -74,13 +83,15 @@ export class AnswerTimes {
   }
 
   /**
-   * Reports whether answer times rise about in proportion to the requests in flight, compared with some lower level.
+   * Reports whether answer times rise roughly in proportion to the requests in flight, compared with any lower level.
    */
   looksQueued(answer: Answer): boolean {
     return this.#rises(answer, fewestBelow, doubtfulSlope);
   }
 
-  /** Reports whether answers take at least twice as long as at some lower level, even if few answers are known. */
+  /**
+   * Reports whether answers take at least twice as long as at any lower level. A single answer at that level suffices.
+   */
   isSlow(answer: Answer): boolean {
     return this.#rises(answer, 1, 0);
   }
@@ -108,7 +119,7 @@ interface Sums {
   time: number;
 }
 
-/** Answer times of consecutive answers. */
+/** The sums of answer times for a number of consecutive answers. */
 export class Sample {
   readonly #kinds = new Map<AnswerKind, Sums>();
   #size = 0;
@@ -137,8 +148,9 @@ export class Sample {
   }
 
   /**
-   * Returns how log(time) changes with log(requests in flight) between two samples: 0 if the engine works in parallel,
-   * 1 if requests queue. Kinds are compared separately. Undefined if both samples had about the same number in flight.
+   * Returns the slope of log(time) over log(requests in flight) between two samples: 0 if the engine works in parallel,
+   * 1 if requests queue. Each kind is compared separately. Returns undefined if both samples had about the same number
+   * in flight.
    */
   slopeTo(other: Sample): number | undefined {
     let [run, rise, weights] = [0, 0, 0];

@@ -5,8 +5,8 @@ import type { AttemptCause } from "../../domain/usage/attempt-health.ts";
 import { unpaidReason } from "../../requests/dialects/engine-fault.ts";
 
 /**
- * `status` is the HTTP status of an error answer; undefined if there was none. `otherwise` is the cause if the error
- * does not show another one.
+ * Returns the cause of a failed attempt. `status` is the HTTP status of an error answer, if there was one. `otherwise`
+ * is returned if the error shows no other cause.
  */
 export function causeOf(error: unknown, status: number | undefined, otherwise: AttemptCause): AttemptCause {
   if (error instanceof EngineFault) return error.attemptCause;

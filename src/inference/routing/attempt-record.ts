@@ -1,4 +1,4 @@
-// Counts the attempts at an engine, or at one model of it, and decides whether it is failing.
+// Counts the attempts at an engine, or at one of its models, and decides whether the engine or model is failing.
 import {
   type AttemptDelta,
   type AttemptHealth,
@@ -8,25 +8,31 @@ import {
 
 const slotMs = 10_000;
 const slots = (attemptWindowSeconds * 1000) / slotMs;
-/** The server fails after this many consecutive failures, or after fewer that last for `failingMs`. */
+/**
+ * The server counts as failing after this many consecutive failures, or after fewer failures over at least `failingMs`.
+ */
 const fewestFailures = 5;
 const failingMs = 10_000;
-/** Time without attempts after which the state of a server is unknown. */
+/** Milliseconds without attempts after which the last failure is forgotten. */
 const forgottenMs = 600_000;
 
 export class AttemptRecord {
-  /** Attempts by slot of ten seconds: first those that worked, then those that failed. */
+  /**
+   * Number of attempts in slots of ten seconds. The first half of the array counts successes, the second half failures.
+   */
   readonly #counts = new Uint32Array(2 * slots);
-  /** Number of the newest slot, counted from the start of the monotonic clock. */
+  /** Number of the newest slot, counted from the start of monotonic time. */
   #slot = 0;
   #failures = 0;
-  /** Monotonic time of the first of the consecutive failures, and of the last failure. */
+  /**
+   * Time in monotonic milliseconds of the first of the consecutive failures. `#lastMs` is the time of the last failure.
+   */
   #sinceMs = 0;
   #lastMs = 0;
   #last: Fault | null = null;
   #worked = 0;
   #failed = 0;
-  /** Monotonic time of the last success; -1 without one. */
+  /** Time in monotonic milliseconds of the last success. -1 if there was none. */
   #workedMs = -1;
   #isFailing = false;
 
@@ -43,7 +49,7 @@ export class AttemptRecord {
     this.#fail(1, 1, fault, nowMs);
   }
 
-  /** Adds attempts of another process. */
+  /** Adds the attempts of another process. */
   add({ worked, failed, failures, last }: AttemptDelta, nowMs: number): void {
     this.#roll(nowMs);
     if (worked > 0) {
@@ -53,7 +59,7 @@ export class AttemptRecord {
     if (last) this.#fail(failed, failures, last, nowMs);
   }
 
-  /** Returns the attempts since the last call; undefined if there were none. */
+  /** Returns the attempts since the last call, or undefined if there were none. */
   take(): AttemptDelta | undefined {
     const [worked, failed] = [this.#worked, this.#failed];
     if (worked + failed === 0) return undefined;
@@ -62,19 +68,19 @@ export class AttemptRecord {
     return { worked, failed, failures: Math.min(failed, this.#failures), last: failed > 0 ? this.#last : null };
   }
 
-  /** True while the last attempt failed and is not forgotten. */
+  /** Reports whether the last attempt failed and is not forgotten yet. */
   isDoubted(nowMs: number): boolean {
     return this.#failures > 0 && nowMs - this.#lastMs < forgottenMs;
   }
 
-  /** True if the last attempt worked. */
+  /** True if the last attempt succeeded. */
   get isProven(): boolean {
     return this.#workedMs >= 0 && this.#failures === 0;
   }
 
   /**
-   * Reports whether the server fails. A single failure counts only with earlier ones in the window, because a server that
-   * rests after failures gets no second request soon.
+   * Reports whether the server is failing. A single failure counts only if there were earlier failures in the window,
+   * because a server that is suspended after failures does not soon get a second request.
    */
   isFailing(nowMs: number): boolean {
     if (!this.isDoubted(nowMs)) this.#isFailing = false;
@@ -83,7 +89,7 @@ export class AttemptRecord {
     return this.#isFailing;
   }
 
-  /** Returns the state for people. `nowSeconds` is the time of `nowMs`. */
+  /** Returns the state as shown to people. `nowSeconds` is the Unix time of `nowMs`. */
   health(nowMs: number, nowSeconds: number): AttemptHealth {
     const { worked, failed } = this.#sums(nowMs);
     const isDoubted = this.isDoubted(nowMs);
@@ -124,7 +130,7 @@ export class AttemptRecord {
     this.#lastMs = nowMs;
   }
 
-  /** Clears the slots that began since the last call. */
+  /** Clears the slots that have begun since the last call. */
   #roll(nowMs: number): void {
     const slot = Math.floor(nowMs / slotMs);
     if (slot === this.#slot) return;

@@ -30,56 +30,59 @@ import type { FailureScope, Router, Workload } from "./route.ts";
 export interface Dispatched {
   response: EngineResponse;
   deployment: Deployment;
-  /** The model that serves the request: the requested one or a fallback. */
+  /** The model that serves the request. It is the requested model or a fallback. */
   model: Model;
-  /** Set if the request was translated to another API format for the engine. */
+  /** The translation of the answer. Set if the engine got the request in another API format than the client's. */
   readonly translation?: Translation | undefined;
   /** Members of the client's request that the gateway removed for the engine. */
   readonly leftOut?: readonly string[];
-  /** Token limit of each generation that the gateway set because of a quota. */
+  /** The token limit of each generation that the gateway set because of a quota. */
   readonly capped?: number | undefined;
-  /** Name of the member with the token limit that the engine got; undefined without a limit. */
+  /** Name of the member in which the engine got the token limit. Undefined without a limit. */
   readonly limitName?: string | undefined;
-  /** The reserved money, if this is an overflow deployment; settled at the end. */
+  /** The reserved money if this is an overflow deployment. It is settled at the end of the attempt. */
   readonly bill?: OverflowBill | undefined;
-  /** The trace that records the engine's answer. */
+  /** The trace in which the engine's answer is recorded. */
   readonly trace?: RequestTrace | undefined;
-  /** Call when the first byte of the body has arrived. The time until then shows how busy the engine is. */
+  /** Must be called when the first byte of the body has arrived. The time until then shows how busy the engine is. */
   firstByte(): void;
-  /** Call when the body is known to be an answer, which shows that the deployment works. */
+  /** Must be called when the body is known to be an answer, which proves that the deployment works. */
   answers(): void;
   /**
-   * Ends the attempt in load and capacity figures. `failed` also suspends the deployment; `error` says why it failed.
-   * `completionTokens` is set for whole answers, to measure speed.
+   * Ends the attempt in the figures of load and capacity. If `failed`, also suspends the deployment; `error` is the
+   * reason. `completionTokens` is set for whole answers, to measure the speed.
    */
   done(failed: boolean, completionTokens?: number, error?: unknown): void;
   /**
-   * Call instead of `done` if the body was no answer and the client got nothing. Suspends the deployment and tries the
-   * next one, within the retry budget. `isCut` means that the body broke off, so the server may have worked. Rejects
-   * with a GatewayError if no deployment is left.
+   * Must be called instead of `done` if the body was no answer and the client got nothing. Suspends the deployment, and
+   * tries the next one within the retry budget. `isCut` means that the body broke off, so the server may have generated
+   * some of it. Rejects with a GatewayError if no deployment is left.
    */
   another(error: unknown, isCut: boolean): MaybePromise<Dispatched>;
 }
 
-/** A broken stream that another deployment shall continue. */
+/** A broken stream that another deployment is to continue. */
 export interface Continuing {
-  /** True if only the rest is requested; false if nothing was delivered and the whole answer is requested again. */
+  /**
+   * True if only the rest of the answer is requested. False if nothing was delivered, so that the whole answer is
+   * requested again.
+   */
   readonly asksRest: boolean;
   /** Returns the deployments that can continue the answer. */
   candidates(ranked: readonly Deployment[]): readonly Deployment[];
-  /** Asks the deployment for the rest of the answer. `whole` is the request for the whole answer. */
+  /** Sends the request for the rest of the answer to the deployment. `whole` is the request for the whole answer. */
   sendRest(deployment: Deployment, whole: EngineRequest): MaybePromise<EngineResponse>;
 }
 
 /**
- * The facts that an attempt needs of its request, and the callbacks of the request. They are called as events happen,
+ * The facts about a request that an attempt needs, and the callbacks of the request. Facts are reported by callbacks
  * because a cancelled request gets no result.
  */
 export interface Sender {
   readonly requestId: string;
   /**
-   * Priority in queues, and at servers that support priorities. Among equal priorities, `accountId` and `partyId` share
-   * slots fairly.
+   * Priority in queues, and at servers that support priorities. Requests of equal priority share slots fairly by
+   * `accountId` and `partyId`.
    */
   readonly priority: Priority;
   readonly accountId: string;
@@ -89,77 +92,85 @@ export interface Sender {
   readonly memoryAccount: MemoryAccount;
   /** True if the gateway stores the completion, so that the engine must not. */
   readonly recording: boolean;
-  /** Encrypts state that the client keeps for the gateway. */
+  /** Encrypts state that clients store on behalf of the gateway. */
   readonly seal: AccountSeal;
   readonly workload: Workload;
-  /** Returns the maximum tokens of each generation that quotas leave for this model; undefined without a limit. */
+  /** Returns the maximum tokens of each generation that quotas leave for this model. Undefined without a limit. */
   maxTokensOf?(model: Model): number | undefined;
   /** Returns the names of token limits that the deployment is known to ignore. Default: none. */
   ignoredLimits?(deployment: Deployment): ReadonlySet<string>;
-  /** Set for background requests (the idle lane): called if a client's request needs the slot. */
+  /** Set for background requests (the idle lane). Called if a client's request needs the slot. */
   readonly onWanted?: (() => void) | undefined;
   /** The trace of the request. */
   readonly trace?: RequestTrace | undefined;
   /** Set while a broken stream is continued at another deployment. */
   readonly continuing?: Continuing | undefined;
-  /** Cancels the attempt. It has no effect once the response has arrived. */
+  /** Cancels the attempt. Has no effect once the response has arrived. */
   readonly cancellation: Cancellation;
-  /** Returns the model as currently configured; undefined if it was removed. */
+  /** Returns the model as it is configured now, or undefined if it was removed. */
   modelNow(id: string): Model | undefined;
   /**
-   * Reports whether the request may go to the deployment. Called immediately before it is sent, because this check
-   * keeps local requests local.
+   * Reports whether the request may go to the deployment. Must be called directly before the request is sent, because
+   * this check keeps local requests local.
    */
   mayAsk(deployment: Deployment, model: Model): boolean;
   /** Returns the fallback models, best first. */
   fallbackModels(): readonly Model[];
   /**
-   * Reserves the additional cost of a fallback model. Returns false if a quota has too little left. Absent if no
+   * Reserves the additional cost of a fallback model. Returns false if a quota has too little left. Missing if no
    * reservation is needed.
    */
   affords?(model: Model): boolean | Promise<boolean>;
-  /** Called when the request has to wait. The function returns the position in the queue. */
+  /** Called when the request has to wait. `position` returns its position in the queue. */
   waits(position: () => QueuePosition | undefined): void;
   waited(ms: number): void;
-  /** `sinceMs` is the monotonic time when the slot was taken, or when the engine is asked again in it. */
+  /**
+   * Called when the request is sent. `sinceMs` is the time in monotonic milliseconds at which the slot was taken, or at
+   * which the engine is asked again.
+   */
   sending(sinceMs: number): void;
   /**
-   * Called once for each attempt: when the engine answers, or with `error` if it failed, refused, or the client left.
-   * `cause` is set if the engine is at fault.
+   * Called once for each attempt: when the engine has answered, or with `error` if it failed or refused or the client
+   * left. `cause` is set if the engine is at fault.
    */
   attempted(deployment: Deployment, error: unknown, cause?: AttemptCause): void;
   /**
-   * Called when an attempt ended without an answer, with its entry for the trail (the log of attempts). Returns the
-   * known phrases of the engine's message, for operators of all accounts.
+   * Called with an entry for the trail (the log of attempts) when an attempt ended without an answer. Returns known
+   * phrases from the engine's message, which operators of all accounts may see.
    */
   tried(step: Tried): string | null;
 }
 
 export interface Refused {
   failure: GatewayError;
-  /** The gate of an engine that had too many requests. It may be asked again when one of them has ended. */
+  /** The gate of an engine that had too many requests. Once one of them has ended, the engine may be asked again. */
   again: Gate | undefined;
-  /** True if the server stopped before it got the request. The request may wait for its next start. */
+  /**
+   * True if the server stopped before it received the request. The request may then wait until the server starts again.
+   */
   isUnsent?: boolean;
 }
 
 /** Makes attempts at one deployment after another. */
 export interface AttemptDispatch {
-  /** Reports whether the request may use any deployment besides the one that was asked. */
+  /** Reports whether the request may use any deployment other than the one that was asked. */
   hasChoice(model: Model): boolean;
-  /** Reports whether a deployment other than `asked` could be asked now. */
+  /** Reports whether a deployment other than `asked` could get the request now. */
   hasOther(asked: Deployment): boolean;
   following(attempt: Attempt, refused: Refused): MaybePromise<Dispatched>;
-  /** Takes a repetition from the budget. Returns the monotonic time; undefined if none is left. */
+  /**
+   * Takes one repetition from the retry budget. Returns the current monotonic milliseconds, or undefined if the budget
+   * is used up.
+   */
   repeats(): number | undefined;
 }
 
 /**
- * Maximum repetitions of one request with adaptations. Some servers name one refused member at a time, and the history
- * of an agent has several.
+ * Maximum repetitions of one request with other adaptations. Some servers name only one refused member at a time, and
+ * an agent's history may contain several.
  */
 const maxTimesAdapted = 6;
-/** The member that the gateway adds to requests in the engine's own format. */
+/** The member that the gateway itself adds to requests that are not translated. */
 const usageRequest = '{"stream_options":{"include_usage":true}}';
 
 type Outcome = Pick<Tried, "result" | "status" | "said">;
@@ -181,25 +192,27 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
   /** The API format in which the engine was asked. */
   #asked: Operation | undefined;
   #isStream = false;
-  /** True once the body is known to be an answer. */
+  /** True once the body is known to be an answer and not an error. */
   #isProven = false;
   readonly #dispatch: AttemptDispatch;
-  /** Milliseconds after which the attempt is overdue. It is then cancelled, and another deployment is asked. */
+  /**
+   * Milliseconds after which the attempt is overdue. An overdue attempt is cancelled, and another deployment is asked.
+   */
   #limitMs = 0;
   #overdue: Cancellation | undefined;
-  /** True if the time to the first byte is recorded, because another deployment could be asked. */
+  /** True if the time to the first byte is recorded. This is done only if another deployment could be asked. */
   #isTimed = false;
-  /** Monotonic time since which the engine is asked. */
+  /** Time in monotonic milliseconds at which the request was sent to the engine. */
   #sinceMs: number;
   #adaptations: Asking["adaptations"];
-  /** Keys of the adaptations after which the engine is asked again, because it refused the request without them. */
+  /** Keys of the adaptations with which the engine is asked again, because it refused the request without them. */
   adapted: ReadonlySet<string> | undefined;
-  /** Keys of the adaptations of the body that was sent last. */
+  /** Keys of the adaptations in the body that was sent last. */
   #written: ReadonlySet<string> | undefined;
   #timesAdapted = 0;
-  /** The error of the last refusal after which the engine may be asked again. */
+  /** The error of the last refusal, if the engine may be asked again after it. */
   lastRefusal: GatewayError | undefined;
-  /** Set if the engine refused the request as invalid, so that other deployments would refuse it as well. */
+  /** The refusal of the request as invalid. Set if other deployments would refuse the request too. */
   #refusal: Outcome | undefined;
 
   constructor(
@@ -245,7 +258,8 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     this.capped = capped;
     this.limitName = asking.limitName;
     this.#adaptations = asking.adaptations;
-    // The count of an earlier body of this attempt stays, because nothing is counted twice.
+    // If the prompt's tokens were counted for an earlier body of this attempt, the count is reused, because nothing is
+    // counted twice.
     if (translation) translation.promptTokens = this.translation?.promptTokens;
     this.translation = translation;
     this.leftOut = leftOut;
@@ -254,12 +268,13 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     const sent: EngineRequest = { requestId, operation, model, body, stream, width, memoryAccount, priority };
     if (form) sent.form = form;
     if (request.answersBytes) sent.takesBytes = true;
-    // The client's headers belong to its own format and do not apply to a translated request.
+    // The client's headers belong to its own API format, so they do not apply to a translated request.
     if (!translation && request.messageHeaders) sent.messageHeaders = request.messageHeaders;
     if (translation && stream && request.dialect.reportsPromptFirst && this.#timesAdapted === 0) this.#count(sent);
     if (this.trace) sent.trace = this.trace.attempt(engine, model, this.model.id);
     if (continuing?.asksRest) return continuing.sendRest(this.deployment, sent);
-    // The time of an answer that is not streamed cannot be predicted.
+    // The attempt may only be cancelled as overdue if it is streamed, because the time of a whole answer cannot be
+    // predicted.
     if (!stream || !this.#dispatch.hasChoice(this.model) || !isTimed(operation))
       return engine.send(sent, this.#sender.cancellation);
     this.#isTimed = true;
@@ -282,26 +297,32 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     });
   }
 
-  /** Returns the cancellation for the attempt: the request's own, or one that also cancels an overdue attempt. */
+  /**
+   * Returns the cancellation for the attempt. It is the request's own, or a separate one that is also cancelled if the
+   * attempt is overdue.
+   */
   #watched(): Cancellation {
     const { cancellation } = this.#sender;
     const limitMs = this.#slot.kind.begins.limitMs(this.#sender.workload.promptTokens);
     if (limitMs === undefined) return cancellation;
     this.#limitMs = limitMs;
     this.#overdue = new Cancellation();
-    // A repetition begins to wait anew.
+    // If the request is repeated, waiting begins anew.
     this.checks = 0;
     cancellation.onCancel(this);
     this.#router.overdue.add(this);
     return this.#overdue;
   }
 
-  /** Called when the client left. */
+  /** Called when the request is cancelled, for example because the client left. */
   cancelled(): void {
     this.#overdue?.cancel(this.#sender.cancellation.reason);
   }
 
-  /** Cancels the attempt if it is overdue, the engine shows no sign of life, and another deployment could be asked. */
+  /**
+   * Cancels the attempt if it is overdue, if the engine has begun no other answer meanwhile, and if another deployment
+   * could be asked.
+   */
   checked(waitedMs: number): void {
     const { engine, model } = this.deployment;
     const state = engine.processState?.(model);
@@ -309,7 +330,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
       this.checks = 0;
       return;
     }
-    // If the engine is sending other answers, it may be busy, so the limit doubles.
+    // While the engine is sending other answers, it may just be busy, so the limit is doubled.
     const limitMs = this.#limitMs * (this.#router.isAnswering(engine) ? 2 : 1);
     if (waitedMs < limitMs || this.#router.answeredSince(engine, this.#slot.sinceMs)) return;
     if (!this.#dispatch.hasOther(this.deployment)) return;
@@ -327,7 +348,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     this.#sender.cancellation.off(this);
   }
 
-  /** Counts the prompt's tokens while the request runs. Nothing waits for the result. */
+  /** Counts the prompt's tokens while the request runs. Nothing waits for the count. */
   #count(sent: EngineRequest): void {
     const { operation } = sent;
     if (!isConversation(operation)) return;
@@ -368,14 +389,14 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
   }
 
   /**
-   * Handles a refusal by the engine. Returns undefined if the engine may be asked again, because it refused something
-   * that only the gateway wrote. Throws if other deployments would refuse the request as well.
+   * Handles a refusal by the engine. Returns undefined if the engine may be asked again, because it refused only what
+   * the gateway itself added. Throws if other deployments would refuse the request too.
    */
   async refused(response: EngineResponse, request: DecodedRequest): Promise<Refused | undefined> {
     const asked = this.#asked ?? request.operation;
     const { error, final, said, lacksEndpoint, text } = await refusalOf(response, this.deployment, request, asked);
     const refusal = { result: "refused", status: response.status, said } as const;
-    // The engine named a fault of the request, so the engine itself works.
+    // The engine found a fault in the request, so the engine itself works.
     if (final) this.#router.succeeded(this.deployment);
     const againMs = final ? this.#adapt(response.status, text, request) : undefined;
     if (againMs !== undefined) {
@@ -391,7 +412,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
       throw error;
     }
     const again = isBusy(error, this.#slot) && response.headers.get("retry-after") === null;
-    // An engine that is busy or lacks this endpoint is not suspended.
+    // An engine is not suspended if it is merely busy, or if it merely lacks this endpoint.
     const lacksOnlyThis = lacksEndpoint === true && this.#assignment.lacks(asked);
     if (again || lacksOnlyThis) this.#release();
     else this.#fail("deployment");
@@ -401,14 +422,14 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
   }
 
   /**
-   * Decides with which adaptations the request is sent again after this refusal. Returns the monotonic time; undefined
-   * if there is nothing to adapt, or no repetition is left.
+   * Decides with which adaptations the refused request is sent again. Returns the monotonic milliseconds of the
+   * repetition. Returns undefined if nothing can be adapted, or no repetition is left.
    */
   #adapt(status: number, text: string, request: DecodedRequest): number | undefined {
     if ((status !== 400 && status !== 422) || this.#timesAdapted === maxTimesAdapted) return undefined;
     const adaptations = this.#adaptations;
     if (!adaptations || this.#sender.cancellation.cancelled) return undefined;
-    // The body is written again, because keeping it during the answer would need memory.
+    // The body is built again here. Storing it during the attempt would use memory.
     const written = () => (this.translation ? String(this.#asking(request).body) : usageRequest);
     const keys = adaptationsFor(text, adaptations, written);
     const sinceMs = keys.length === 0 ? undefined : this.#dispatch.repeats();
@@ -427,8 +448,8 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     if (isUnsent) this.#release();
     else if (isFault) {
       if (error.code === "upstream_timeout") this.#slot.refused();
-      // If the engine is unreachable, all of its models fail. If it is silent or reports an error, other models may
-      // work.
+      // If the engine is unreachable, all of its models are suspended. If it is silent or reports an error, its other
+      // models may work.
       this.#fail(error.code === "upstream_error" ? "engine" : "deployment");
     } else {
       this.#release();
@@ -441,8 +462,9 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
   }
 
   /**
-   * Settles the reserved money. If the attempt was cancelled or timed out, a stream has read its prompt; an answer that
-   * is not streamed may have cost any amount, so its whole reservation counts.
+   * Settles the reserved money of a failed attempt. If the attempt was cancelled or timed out, the engine has read the
+   * prompt of a stream. The whole answer may have cost any amount if it is not streamed, so then the whole reservation
+   * counts.
    */
   #settle(bill: OverflowBill, error: unknown): void {
     const isLate = error instanceof GatewayError && error.code === "upstream_timeout";
@@ -452,8 +474,8 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
   }
 
   /**
-   * Settles the reserved money if the body was no answer. Nothing was used if the body was complete; a cut body may
-   * have cost something.
+   * Settles the reserved money if the body was no answer. If the body was complete, nothing was used. If it broke off,
+   * something may have been used.
    */
   #settleUnanswered(bill: OverflowBill, error: GatewayError, isCut: boolean): void {
     if (isCut && !this.#isStream) bill.keep();
@@ -476,7 +498,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
   }
 
   done(failed: boolean, completionTokens?: number, error?: unknown): void {
-    // The answer time of a cancelled attempt says nothing about the engine.
+    // The answer time of a cancelled attempt says nothing about the engine, so it is not measured.
     const isMeasured = !failed && !this.#sender.cancellation.cancelled;
     if (isMeasured) this.#began();
     const counts = !this.#assignment.hasEnded;
@@ -491,7 +513,10 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     this.#end(isMeasured ? completionTokens : undefined);
   }
 
-  /** Ends an attempt without judging the engine: the client left early, or the request itself was at fault. */
+  /**
+   * Ends an attempt without a judgement on the engine, because the client left early or the request itself was at
+   * fault.
+   */
   #endUnproven(): void {
     const { cancelled, reason } = this.#sender.cancellation;
     if (!cancelled) {
@@ -502,7 +527,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     this.#sender.attempted(this.deployment, reason);
   }
 
-  /** Reports an attempt without an answer. `cause` is undefined if the engine is not at fault. */
+  /** Reports an attempt that got no answer. `cause` is undefined if the engine is not at fault. */
   #failedAs(step: Outcome, error: unknown, cause: AttemptCause | undefined): void {
     const message = this.#tried(step);
     if (cause) this.#router.countFailure(this.deployment, { cause, status: step.status ?? null, message });
@@ -527,12 +552,15 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
   }
 }
 
-/** Reports whether an operation takes longer for more tokens. */
+/** Reports whether an operation takes longer if it has more tokens. */
 function isTimed(operation: Operation): boolean {
   return generates[operation] || operation === "embedding";
 }
 
-/** Records that the engine lacks capacity. Returns true if the engine works on other requests meanwhile. */
+/**
+ * Records that the engine lacks capacity. Returns true if the engine is working on other requests, so that its capacity
+ * may become free.
+ */
 function isBusy(error: GatewayError, slot: Slot): boolean {
   if (error.code !== "service_unavailable" && error.code !== "upstream_timeout") return false;
   slot.refused();

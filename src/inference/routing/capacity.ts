@@ -1,4 +1,5 @@
-// Assigns slots at engines to requests. If all slots are taken, requests wait in a bounded, fair queue with a deadline.
+// Assigns slots at engines to requests. If all slots are taken, requests wait in a fair queue of limited length, each
+// until its deadline.
 
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -21,15 +22,17 @@ export interface CapacityBounds {
 export interface CapacityOptions {
   clock: Clock;
   router: Pick<Router, "resting" | "claim">;
-  /** Returns the current bounds, which a configuration reload may change. */
+  /** Returns the current limits, which a configuration reload may change. */
   bounds(): CapacityBounds;
-  /** Maximum background requests (the idle lane) at an engine of unknown capacity. Default: the measured capacity. */
+  /**
+   * Maximum background requests (the idle lane) at an engine whose capacity is unknown. Default: the measured capacity.
+   */
   maxIdle?(): number;
 }
 
-/** Capacity and load of one engine or model, for metrics and status. */
+/** The capacity and load of an engine or model, for metrics and for the status. */
 export interface CapacityFigures {
-  /** The engine's own id of the model; null if one limit covers all of its models. */
+  /** The id of the model at the engine. Null if one limit covers all models of the engine. */
   model: string | null;
   limit: number;
   inFlight: number;
@@ -39,11 +42,11 @@ export interface CapacityFigures {
 /** Waiting requests of one priority, and the expected wait of a new one. */
 export interface QueueForecast {
   waiting: number;
-  /** Expected wait in whole milliseconds; 0 if a slot is free, null if no answer times are known yet. */
+  /** Expected wait in whole milliseconds. 0 if a slot is free, null if no answer times are known yet. */
   expectedMs: number | null;
 }
 
-/** Arrival number and deadline of a request. Both stay the same if the request has to wait again. */
+/** The arrival number and deadline of a request. If the request has to wait again, it keeps its ticket. */
 export interface QueueTicket {
   order: number;
   /** Deadline in monotonic milliseconds. */
@@ -55,20 +58,20 @@ export interface QueueTicket {
 
 /** The position of a waiting request. */
 export interface QueuePosition {
-  /** Position in the queue; 1 is next. */
+  /** Position in the queue. The request at position 1 is next. */
   place: number;
   /** Number of waiting requests, including this one. */
   of: number;
-  /** Whole milliseconds. */
+  /** Whole milliseconds that the request has waited. */
   waitedMs: number;
-  /** Whole milliseconds that the request is expected to wait; undefined if no answer times are known yet. */
+  /** Whole milliseconds that the request is still expected to wait. Undefined if no answer times are known yet. */
   expectedMs: number | undefined;
 }
 
 interface EngineGates {
   shared: Gate | undefined;
   generation: Map<string, Gate>;
-  /** Gates for embeddings, because the built-in engine has separate slots for them. */
+  /** Gates for embeddings. They are separate, because the built-in engine has separate slots for embeddings. */
   embedding: Map<string, Gate>;
 }
 
@@ -76,7 +79,7 @@ const maxRetrySeconds = 60;
 /** `Retry-After` in seconds if no answer times are known yet. */
 const defaultRetrySeconds = 5;
 
-/** Interval in milliseconds at which requests that wait for a suspended engine check whether its suspension is over. */
+/** Milliseconds between two checks whether the suspension of an engine is over, while requests wait for it. */
 const restCheckMs = 250;
 
 export class Capacity {
@@ -98,13 +101,14 @@ export class Capacity {
   }
 
   /**
-   * Takes a free slot at the first possible candidate. Returns undefined if none is free or other requests wait for it.
+   * Takes a free slot at the first candidate that has one. Returns undefined if no slot is free, or if other requests
+   * wait for it.
    */
   take(candidates: readonly Deployment[], request: SlotRequest): Slot | undefined {
     const [only] = candidates;
     if (candidates.length === 1 && only) {
       const gate = this.#gate(only, request);
-      // If there is only one candidate, it is asked even while it is suspended.
+      // A single candidate is asked even while it is suspended.
       return gate.mayTake(request) ? gate.take(only, request) : undefined;
     }
     const othersWork = this.#anyWorks(candidates);
@@ -118,9 +122,9 @@ export class Capacity {
   }
 
   /**
-   * Waits for a slot at one of the candidates. Rejects with `service_unavailable` if the queue is full, the expected
-   * wait is too long, or the deadline passes; with the reason of `cancellation` if cancelled. Resolves to undefined
-   * after `regroup` and after `laterMs`, so that the caller can choose other candidates with the same ticket.
+   * Waits for a slot at one of the candidates. Rejects with `service_unavailable` if the queue is full, if the expected
+   * wait is too long, or at the deadline. Rejects with the reason of `cancellation` if that is cancelled. Resolves to
+   * undefined after `regroup` and after `laterMs`; the caller can then choose other candidates with the same ticket.
    */
   async wait(
     candidates: readonly Deployment[],
@@ -137,10 +141,11 @@ export class Capacity {
     }
     const gates = [...options.keys()];
     const remainingMs = turn.deadlineMs - this.#options.clock.monotonicMs();
-    // Only requests ahead in the queue count: a mean does not show when the next slot becomes free.
+    // The expected wait counts only the requests ahead in the queue, because a mean does not show when the next slot
+    // becomes free.
     const { ahead, turnMs } = outlook(gates, request);
     if (remainingMs <= 0 || ahead * (turnMs ?? 0) > remainingMs) throw noCapacity(request, gates);
-    // Background requests (the idle lane) have their own bound and take no place in the queue.
+    // Background requests (the idle lane) have a limit of their own and do not count towards the queue length.
     if (!request.onWanted) {
       const { maxWaiting } = this.#options.bounds();
       for (const gate of gates) if (!makeRoom(gate, request, maxWaiting)) options.delete(gate);
@@ -150,8 +155,8 @@ export class Capacity {
   }
 
   /**
-   * Waits until the engine that refused the request ends another answer or is idle. Resolves to "late" at the deadline.
-   * Rejects if cancelled.
+   * Waits until the engine that refused the request has ended another answer or is idle. Resolves to "late" at the
+   * deadline. Rejects if cancelled.
    */
   waitForRoom(gate: Gate, turn: QueueTicket, cancellation: Cancellation): Promise<RoomFound | "late"> {
     cancellation.throwIfCancelled();
@@ -177,7 +182,10 @@ export class Capacity {
     });
   }
 
-  /** Returns the position at the candidate where the request is served first; undefined if it does not wait. */
+  /**
+   * Returns the position at the candidate that will serve the request first. Returns undefined if the request does not
+   * wait.
+   */
   positionOf({ waiting, sinceMs = 0 }: QueueTicket): QueuePosition | undefined {
     if (!waiting) return undefined;
     const gates = [...waiting.options.keys()];
@@ -194,8 +202,8 @@ export class Capacity {
   }
 
   /**
-   * Returns the expected wait in milliseconds until a candidate has a free slot; 0 if one is free, undefined if
-   * unknown.
+   * Returns the expected milliseconds until a candidate has a free slot. Returns 0 if a slot is free, and undefined if
+   * the time is unknown.
    */
   expectedWaitMs(candidates: readonly Deployment[], request: SlotRequest): number | undefined {
     const gates = [...new Set(candidates.map((deployment) => this.#gate(deployment, request)))];
@@ -205,8 +213,8 @@ export class Capacity {
   }
 
   /**
-   * Returns the number of free slots for background requests at all candidates together. If all are suspended, at most
-   * 1, to test them.
+   * Returns the number of slots at all candidates that background requests may take. If all candidates are suspended,
+   * at most 1, to test them.
    */
   idleSlots(candidates: readonly Deployment[], request: SlotRequest): number {
     const isAtRest = !this.#anyWorks(candidates);
@@ -219,7 +227,7 @@ export class Capacity {
     return isAtRest ? Math.min(1, slots) : slots;
   }
 
-  /** Returns the figures of each limit at this engine that was needed so far. */
+  /** Returns the figures of each limit at this engine that requests have needed so far. */
   figures(engine: Engine): CapacityFigures[] {
     const gates = this.#engines.get(engine);
     if (!gates) return [];
@@ -230,7 +238,10 @@ export class Capacity {
     return gates.shared ? [figuresOf(null, gates.shared), ...byModel] : byModel;
   }
 
-  /** Returns the queue forecasts of a model at this engine; of all its models if they share one limit. */
+  /**
+   * Returns the queue forecasts of a model at this engine. If all models share one limit, the forecasts are for all of
+   * them.
+   */
   lines(engine: Engine, model: string): Record<Priority, QueueForecast> {
     const { shared, generation, embedding } = this.#engines.get(engine) ?? {};
     const gates = [shared, generation?.get(model), embedding?.get(model)].filter((gate) => gate !== undefined);
@@ -241,12 +252,14 @@ export class Capacity {
     return { low: lineOf("low"), normal: lineOf("normal"), high: lineOf("high") };
   }
 
-  /** Returns the number of waiting requests by account, at an engine with one limit for all of its models. */
+  /**
+   * Returns the number of waiting requests for each account. Only for an engine with one limit for all of its models.
+   */
   waitingByAccount(engine: Engine): ReadonlyMap<string, number> {
     return this.#engines.get(engine)?.shared?.queue.waitingByAccount ?? new Map();
   }
 
-  /** Call when an on-demand engine has started: waiting requests get its slots. */
+  /** Must be called when an on-demand engine has started, so that waiting requests get its slots. */
   opened(engine: Engine): void {
     const gates = this.#engines.get(engine);
     if (!gates) return;
@@ -273,9 +286,9 @@ export class Capacity {
     return counts;
   }
 
-  /** Call after a change of engines: waiting requests choose their candidates again. */
+  /** Makes all waiting requests choose their candidates again. Must be called after a change of engines. */
   regroup(): void {
-    // In order of arrival, so that the earliest request gets a free slot.
+    // The earliest request chooses first, so that it gets a free slot.
     for (const waiting of [...this.#waiting].sort((a, b) => a.order - b.order)) waiting.regroup();
   }
 
@@ -298,7 +311,7 @@ export class Capacity {
       const fail = (reason: () => unknown) => {
         leave();
         reject(reason());
-        // This request may have blocked a smaller one, or one of another account.
+        // The request that leaves may have blocked a smaller one, or one of another account.
         for (const gate of gates) gate.wake();
       };
       const waiting: Waiting = {
@@ -331,26 +344,26 @@ export class Capacity {
           : setTimeout(() => fail(refusal), remainingMs);
       cancellation.onCancel(onCancel);
       for (const gate of gates) gate.enlist(waiting);
-      // One gate is enough: only one background request must release its slot.
+      // One gate is enough, because only one background request must release its slot.
       if (!request.onWanted) gates.some((gate) => gate.makeWay());
-      // A slot may have become free before the request was in the queue.
+      // A slot may have become free before the request entered the queue.
       for (const gate of gates) gate.wake();
     });
   }
 
   /**
-   * Gives free slots to waiting requests, then to background requests. A request that needs several slots blocks those
-   * behind it.
+   * Gives free slots to waiting requests, and then to background requests. A request that needs several slots blocks
+   * the requests behind it.
    */
   #serve(gate: Gate): void {
-    // Look for the next request only if a slot is free, because thousands may wait.
+    // The next request is only determined if a slot is free, because thousands may wait.
     if (!gate.fits(1)) {
       gate.makeWay();
       return;
     }
     for (let next = gate.next(); next; next = gate.next()) {
       if (this.#granted(gate, next)) continue;
-      // One released slot may not be enough for a request that needs several.
+      // A request that needs several slots may need more than the slot that was just released.
       if (!gate.fits(next.request.width)) gate.makeWay();
       return;
     }
@@ -373,8 +386,8 @@ export class Capacity {
   }
 
   /**
-   * Reports whether the deployment can get the request. A suspended one gets nothing while others work, and one test
-   * request afterwards.
+   * Reports whether the deployment can get the request. While other candidates work, a suspended deployment gets no
+   * request. After the suspension it gets a single request, as a test.
    */
   #isFree(gate: Gate, deployment: Deployment, { width, onWanted }: SlotRequest, othersWork: boolean): boolean {
     if (othersWork && this.#options.router.resting(deployment)) {
@@ -401,7 +414,7 @@ export class Capacity {
     return gates.shared;
   }
 
-  /** Returns the gate of one model, at an engine with a separate capacity for each model. */
+  /** Returns the gate of one model, for an engine whose models have separate capacities. */
   #gateOf({ engine, model }: Deployment, { operation }: SlotRequest, { embedding, generation }: EngineGates): Gate {
     const byModel = generates[operation] ? generation : embedding;
     let gate = byModel.get(model);
@@ -425,7 +438,8 @@ export class Capacity {
 }
 
 /**
- * Makes space in a full queue: a sharer with more than its fair share loses a request. Returns false if there is none.
+ * Makes space in a full queue: an account with more than its fair share loses a waiting request. Returns false if there
+ * is no such account.
  */
 function makeRoom(gate: Gate, sharer: Sharer, maxWaiting: number): boolean {
   const { queue, idleInFlight } = gate;
@@ -440,8 +454,8 @@ function makeRoom(gate: Gate, sharer: Sharer, maxWaiting: number): boolean {
 }
 
 /**
- * Returns how many requests are served before the next one of this sharer, or before `waiting`, and the time per
- * request.
+ * Returns how many requests are served before the next request of this sharer, or before `waiting`. Also returns the
+ * time per request.
  */
 function outlook(
   gates: readonly Gate[],
@@ -458,7 +472,10 @@ function outlook(
   return { ahead, turnMs: 1 / turnsPerMs };
 }
 
-/** Returns the expected wait in whole milliseconds for an account without other requests; null if unknown. */
+/**
+ * Returns the expected wait in whole milliseconds for an account that has no other requests. Returns null if the time
+ * is unknown.
+ */
 function expectedMs(gate: Gate, priority: Priority): number | null {
   if (gate.mayTake({ priority, width: 1 })) return 0;
   const { ahead, turnMs } = outlook([gate], { priority, accountId: "", partyId: "" });

@@ -1,54 +1,59 @@
 // Measures how many requests an engine can work on at once, from its refusals and answer times.
 import { type Answer, type AnswerKind, AnswerTimes, Sample } from "./answer-times.ts";
 
-/** A trial: the limit is halved, to see whether answers then take half as long. */
+/** A trial, in which the limit is halved to see whether answers then take half as long. */
 interface Trial {
   sample: Sample;
   /** The limit before the trial. */
   from: number;
-  /** True if the previous trial found a queue. */
+  /** True if a trial directly before this one found a queue. */
   confirmed: boolean;
   /** Number of the last request that was sent before the trial. */
   sentAfter: number;
-  /** Number of answers that the sample still leaves out. */
+  /** Number of answers that are still left out of the sample. */
   skip: number;
 }
 
 /**
- * The limit grows while answers arrive and every slot is taken: by one for each answer until the first sign of trouble,
- * which doubles it in a round, and by a tenth (at least one) per round afterwards. Before any trouble, it also grows if
- * the engine has been silent for a second, as with a burst of long requests. Two signs shrink it:
+ * The limit grows while answers arrive and every slot is taken. Until the first sign of trouble, it grows by one for
+ * each answer, which doubles it in a round. After that, it grows by a tenth (at least one) per round. Before any
+ * trouble, it also grows if the engine has been silent for a second, as with a burst of long requests. Two signs make
+ * the limit shrink:
  *
- * - The engine refuses (429, 503, a timeout). The limit falls to what the engine still holds, in each round by half at
- * most, so that a refusal for another reason, such as a rate, does not end at one.
- * - The engine accepts everything and queues inside, first come, first served: one tenant's burst then delays all
- * others. In such an engine, twice as many requests in flight take twice as long, so more in flight has no benefit. If
- * the measured times look like that, a trial decides: half as many requests for a few answers. The trial's limit stays
- * if times fall in proportion. If they do not, the engine did work on all requests at once and gets its slots back.
+ * - The engine refuses requests (429, 503, a timeout). The limit falls to the number of running requests, but in each
+ * round by half at most, so that a refusal for another reason, such as a rate, does not reduce it to one.
+ * - The engine accepts everything and queues requests inside, first come, first served. A burst of one tenant then
+ * delays all others. In such an engine, twice as many requests in flight take twice as long, so more requests in flight
+ * have no benefit. If the measured times look like that, a trial decides: for a few answers, half as many requests are
+ * sent. If the times fall in proportion, the limit of the trial stays. If they do not, the engine did work on all
+ * requests at once and gets its slots back.
  *
- * Gradient limits (Netflix, Envoy) trust a time at rest instead. But inference times differ a hundredfold by request:
- * such a limit throttles a healthy engine as soon as its requests become longer, and a trial does not.
+ * Gradient limits (Netflix, Envoy) compare with a time at rest instead. But inference times differ a hundredfold by
+ * request, so such a limit throttles a healthy engine as soon as its requests become longer. A trial does not.
  */
 export class ConcurrencyLimit {
   readonly #max: number;
   readonly #watchesTimes: boolean;
   readonly #times = new AnswerTimes();
   #value: number;
-  /** True until the first refusal or detected queue. */
+  /** True until the first refusal or the first detected queue. */
   #guess = true;
-  /** True if an answer began or a request was refused since the last pause. */
+  /** True if an answer has begun or a request was refused in the last second. */
   #heard = false;
   #sent = 0;
-  /** Number of the last request before the limit was reduced. Earlier requests do not show the effect. */
+  /**
+   * Number of the last request that was sent before the limit was reduced. Earlier requests do not show the effect of
+   * the reduction.
+   */
   #cutAt = 0;
   #roundFloor = 1;
-  /** Sample at the suspected level, taken before a trial. */
+  /** The sample of answers before a trial, taken because a queue is suspected. */
   #before: Sample | undefined;
-  /** Number of answers until another trial may begin. */
+  /** Number of answers after which another trial may begin. */
   #quiet = 0;
   #trial: Trial | undefined;
 
-  /** `bound` is the operator's limit, which only refusals lower. If absent, the limit is measured. */
+  /** `bound` is the operator's limit, which only refusals reduce. If it is missing, the limit is measured. */
   constructor(bound?: number) {
     this.#max = bound ?? Number.POSITIVE_INFINITY;
     this.#watchesTimes = bound === undefined;
@@ -60,17 +65,17 @@ export class ConcurrencyLimit {
     return Math.floor(this.#value);
   }
 
-  /** Call when a request is sent. Returns its number for `answered` and `refused`. */
+  /** Must be called when a request is sent. Returns the request's number, for `answered` and `refused`. */
   sent(): number {
     return ++this.#sent;
   }
 
-  /** Returns a new kind of answers, which are compared only with each other. */
+  /** Returns a new kind of answers. Its answers are only compared with each other. */
   newKind(): AnswerKind {
     return this.#times.newKind();
   }
 
-  /** Call when an answer began. `full` means that every slot is taken. */
+  /** Must be called when an answer has begun. `full` means that every slot is taken. */
   answered(answer: Answer, full: boolean): void {
     this.#heard = true;
     if (this.#watchesTimes) this.#watch(answer);
@@ -79,7 +84,10 @@ export class ConcurrencyLimit {
     this.#value = Math.min(this.#max, this.#value + step);
   }
 
-  /** Call when the engine refused request `sent` for lack of capacity; `running` others are in flight. */
+  /**
+   * Must be called when the engine refused a request for lack of capacity. `sent` is the request's number; `running`
+   * other requests are in flight.
+   */
   refused(sent: number, running: number): void {
     this.#guess = false;
     this.#before = undefined;
@@ -91,7 +99,7 @@ export class ConcurrencyLimit {
     this.#value = Math.max(this.#roundFloor, Math.min(this.#value, running));
   }
 
-  /** Call for each second in which requests wait. Returns whether to call again. */
+  /** Must be called for each second in which requests wait. Returns whether to call it again. */
   waitedASecond(): boolean {
     if (!this.#guess || !this.#watchesTimes) return false;
     if (!this.#heard) this.#value *= 1 + growthInSilence;
@@ -102,14 +110,14 @@ export class ConcurrencyLimit {
   #watch(answer: Answer): void {
     this.#times.add(answer);
     if (this.#trial) {
-      // Leave out the first answers after a change, which are the fast ones.
+      // The first answers after the limit changed are left out, because they are the fast ones.
       if (answer.sent <= this.#trial.sentAfter || this.#trial.skip-- > 0) return;
       this.#trial.sample.add(answer);
       if (this.#trial.sample.size >= sampleSize) this.#decide(this.#trial, answer);
     } else if (this.#before) {
       this.#before.add(answer);
       if (this.#before.size < sampleSize) return;
-      // The first suspicion may be chance, so check again after a whole sample.
+      // The first suspicion may be chance. The trial begins only if the suspicion remains after a whole sample.
       if (this.#times.looksQueued(answer)) this.#try(this.#before, false);
       else this.#before = undefined;
     } else if (this.#quiet > 0) {
@@ -133,7 +141,7 @@ export class ConcurrencyLimit {
     if (slope < queueSlope) {
       this.#value = from;
       this.#quiet = quietAfterTrial;
-      // Requests of different kinds may have caused the suspicion, so the recorded times are cleared.
+      // The suspicion may have come from a mixture of different requests, so the recorded times are cleared.
       if (!confirmed && slope < queueSlope / 2) this.#times.clear();
       return;
     }
@@ -143,17 +151,18 @@ export class ConcurrencyLimit {
 }
 
 /**
- * Initial limit. Small servers take 1 to 8 requests, vLLM 256; a burst doubles the limit within one answer time. A
- * hidden queue grows this long once before it is detected.
+ * The initial limit. Small servers run 1 to 8 requests at once, vLLM 256. A burst doubles the limit within one answer
+ * time. A queue inside the engine grows this long once before it is detected.
  */
 const firstGuess = 64;
 const growthPerRound = 0.1;
 const growthInSilence = 0.25;
-/** Answers in each sample, before and during a trial: enough that chance cannot look like a halved queue. */
+/** Number of answers in each sample, before and during a trial. With fewer, chance could look like a halved queue. */
 const sampleSize = 24;
-/** Number of answers without another trial after one that found no queue. */
+/** Number of answers without another trial, after a trial that found no queue. */
 const quietAfterTrial = 256;
 /**
- * A slope from which a queue is assumed: a batching engine reaches it at about four fifths of its maximum throughput.
+ * Slope from which a queue is assumed. An engine that works in batches reaches it at about four fifths of its maximum
+ * throughput.
  */
 const queueSlope = 0.7;

@@ -1,4 +1,5 @@
-// Sends a request to the first deployment that accepts it, of the requested model or of a fallback model.
+// Sends a request to the first deployment that accepts it. Deployments of the requested model come first, then those of
+// its fallback models.
 import type { Clock } from "../../base/clock.ts";
 import { Deferred, type MaybePromise, whenSettled } from "../../base/deferred.ts";
 import { GatewayError } from "../../base/errors.ts";
@@ -20,20 +21,21 @@ export interface DispatchDeps {
   router: Router;
   capacity: Capacity;
   clock: Clock;
-  /** Required for models with an overflow policy. */
+  /** Applies overflow policies. Required if a model has such a policy. */
   overflow?: Overflow | undefined;
 }
 
 /**
- * Maximum attempts at one deployment. An engine that is only busy is asked again after it has answered another request.
- * Its unknown limit may be halved this often until it is right.
+ * Maximum attempts at one deployment. An engine that is merely busy is asked again after it has answered another
+ * request. Each refusal may halve the engine's unknown limit, until the limit is right.
  */
 const maxAttempts = 6;
 
 /**
- * Tries the deployments in order, each when it has a free slot. After a failure, the next one is asked, within the
- * model's retry budget. The last failure is the answer. If the request itself is refused (status 400 and the like), no
- * other deployment is asked. If all deployments of a model fail, are full or are suspended, its fallback models follow.
+ * Tries the deployments in order, each when it has a free slot. After a failure, the next deployment is tried, within
+ * the model's retry budget. If all fail, rejects with the last failure. If the request itself is refused (status 400
+ * and the like), no other deployment is tried. If all deployments of a model fail, are full or are suspended, its
+ * fallback models follow.
  */
 export function dispatch(
   request: DecodedRequest,
@@ -46,35 +48,37 @@ export function dispatch(
   return dispatching;
 }
 
-/** The state of a request that its first deployment did not serve immediately. */
+/** The state of a request that the first deployment did not serve immediately. */
 class Detour {
-  /** The model that is being tried, before and after changes by an operator. */
+  /** The model that is being tried, as it was at first. `offered` is the same model after changes by an operator. */
   model: Model;
   offered: Model;
-  /** Fallback models that are still untried. */
+  /** Fallback models that were not tried yet. */
   fallbackModels: Model[] | undefined;
-  /** The failure of the requested model, while fallback models are tried. */
+  /** The failure of the requested model, stored while fallback models are tried. */
   failure: GatewayError | undefined;
   turn: QueueTicket | undefined;
-  /** True if a deployment has failed, so that the next attempt is a retry. */
+  /** True if a deployment was asked and failed, so that the next attempt is a retry. */
   asked = false;
-  /** Number of attempts at each deployment of the current model, and the last refusal. */
+  /** Number of attempts at each deployment of the current model. `refused` is the last refusal. */
   attempts: Map<Deployment, number> | undefined;
   refused: Refused | undefined;
-  /** The adaptations with which each deployment was asked last, because it refused the request without them. */
+  /**
+   * For each deployment, the adaptations with which it was last asked because it had refused the request without them.
+   */
   adapted: Map<Deployment, ReadonlySet<string>> | undefined;
-  /** True if the next attempt is already counted in the retry budget. */
+  /** True if the retry budget already includes the next attempt. */
   isBudgeted = false;
-  /** True if a deployment that was only busy may be asked again. */
+  /** True if a deployment that was merely busy may be asked again. */
   mayReturn = false;
   /**
-   * True after the request has waited for a server to start again. The request may have crashed the server, so it waits
-   * only once.
+   * True once the request has waited for a server to start again. It waits only once, because the request itself may
+   * have crashed the server.
    */
   wasUnsent = false;
-  /** Monotonic time since which the request waits. */
+  /** Time in monotonic milliseconds since which the request has been waiting. Undefined if it never waited. */
   waitingSinceMs: number | undefined;
-  /** The last decision of the model's overflow policy. */
+  /** The last decision of the overflow policy of the model. */
   choice: OverflowChoice | undefined;
 
   constructor(model: Model) {
@@ -82,7 +86,7 @@ class Detour {
     this.offered = model;
   }
 
-  /** Resets the state for the next model, or for the current one after it changed. */
+  /** Resets the state, either for the next model or because an operator changed the current one. */
   begin(offered: Model): void {
     this.offered = offered;
     this.attempts = undefined;
@@ -91,7 +95,7 @@ class Detour {
 }
 
 /**
- * Runs the steps of a request. Each step calls the next one directly, unless it has to wait for a slot or an answer.
+ * Processes one request in steps. Each step calls the next one directly, unless it must wait for a slot or an answer.
  */
 class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDispatch {
   readonly #request: DecodedRequest;
@@ -157,7 +161,7 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     return this.#detour;
   }
 
-  /** Puts models without a healthy deployment last, so that no time is lost on another failure. */
+  /** Tries models with a healthy deployment first, so that no time is lost on models that would probably fail. */
   #lineUp(): void {
     const { router } = this.#deps;
     const models = [this.#wanted, ...this.#sender.fallbackModels()];
@@ -191,11 +195,11 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     this.#moveOn(way.failure ?? tooDear(this.#wanted));
   }
 
-  /** Asks the next deployment, or waits for its slot. */
+  /** Asks the next deployment, or waits for a slot. */
   #next(): void {
     const { router, capacity } = this.#deps;
     const { cancellation, workload } = this.#sender;
-    // If the client has left, no engine is asked and nothing is charged.
+    // If the request was cancelled, no engine is asked and nothing is charged.
     if (cancellation.cancelled) {
       this.reject(cancellation.reason);
       return;
@@ -225,8 +229,8 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
   }
 
   /**
-   * Returns the deployments that the retry budget allows after a failure. If the last engine was only busy, excludes
-   * those already asked.
+   * Returns the deployments that may be tried after a failure, within the retry budget. If the last engine was merely
+   * busy, leaves out deployments that were already tried.
    */
   #allowed(candidates: readonly Deployment[], { again }: Refused): readonly Deployment[] {
     const { attempts } = this.#way;
@@ -235,8 +239,8 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
   }
 
   /**
-   * Waits until the busy engine has answered another request, then asks it again. If it became idle without an answer,
-   * this takes a retry from the budget, so that an outage is not made worse.
+   * Waits until the busy engine has answered another request, and then asks it again. If the engine became idle without
+   * an answer, a retry is taken from the budget, so that an outage is not made worse.
    */
   #waitForRoom(gate: Gate, candidates: readonly Deployment[], refused: Refused): void {
     const { capacity, clock } = this.#deps;
@@ -264,7 +268,7 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     this.#moveOn(failure);
   }
 
-  /** Takes one retry from the budget per failure, even if it is called several times. */
+  /** Takes one retry from the budget for each failure, even if it is called several times for the same failure. */
   #mayRetry(): boolean {
     const way = this.#way;
     way.isBudgeted ||= this.#budget.take();
@@ -286,7 +290,7 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     this.#goOn(
       bill,
       (made) => {
-        // The principal may have been restricted to local deployments while the reservation was made.
+        // While the money was being reserved, the principal may have been restricted to local deployments.
         if (made && this.#sender.mayAsk(slot.deployment, model)) {
           this.#send(slot, model, made);
           return;
@@ -309,7 +313,8 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
 
   #send(slot: Slot, model: Model, bill: OverflowBill | undefined): void {
     const { cancellation } = this.#sender;
-    // The client may have left after the slot was assigned. A request that was never sent costs nothing.
+    // The client may have left after the slot was assigned. A request that was never sent costs nothing, so it is not
+    // sent now.
     if (cancellation.cancelled) {
       bill?.settle(undefined);
       this.#giveBack(slot);
@@ -347,8 +352,9 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
   }
 
   /**
-   * Reports whether another deployment is free, within the retry budget. Suspended and full ones do not count, nor do
-   * overflow targets and fallback models with a price, which a quota may refuse.
+   * Reports whether another deployment is free and the retry budget is not used up. Suspended and full deployments do
+   * not count. Overflow deployments and fallback models with a price do not count either, because a quota may refuse
+   * them.
    */
   hasOther(asked: Deployment): boolean {
     const { router, capacity } = this.#deps;
@@ -387,7 +393,7 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     }
   }
 
-  /** Asks the same engine again, in the same slot. */
+  /** Sends the request to the same engine again, in the same slot. */
   #repeat(attempt: Attempt): void {
     const { cancellation } = this.#sender;
     if (cancellation.cancelled) this.#failed(attempt, cancellation.reason);
@@ -411,7 +417,8 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
   }
 
   /**
-   * Asks another deployment after an attempt gave no answer. This object has already settled, so a new one continues.
+   * Tries another deployment after an attempt gave no answer. This object has already settled, so a new one takes over
+   * its state.
    */
   following(attempt: Attempt, refused: Refused): MaybePromise<Dispatched> {
     const following = new Dispatching(this.#request, this.#wanted, this.#deps, this.#sender);
@@ -441,7 +448,7 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     this.#next();
   }
 
-  /** Tries the next fallback model. Rejects if the request or the gateway caused the failure. */
+  /** Tries the next fallback model. If the request or the gateway caused the failure, rejects with it. */
   #moveOn(failure: GatewayError): void {
     const way = this.#way;
     if (!way.fallbackModels || this.#sender.cancellation.cancelled || !isEngineFault(failure)) {
@@ -494,7 +501,7 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     this.#moveOn(error);
   }
 
-  /** Returns the deployments that the model's overflow policy allows now. */
+  /** Returns the deployments that the overflow policy of the model allows now, in order. */
   #overflowing(ranked: readonly Deployment[], model: Model): readonly Deployment[] {
     const { overflow, clock } = this.#deps;
     const policy = model.policies?.overflow;
@@ -517,7 +524,7 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     this.#sender.tried({ deployment, model: model.id, result: "overflowed", said: reason });
   }
 
-  /** Adds an entry to the trail (the log of attempts) for each unavailable or suspended deployment, except `asked`. */
+  /** Adds each deployment that is unavailable or suspended to the trail (the log of attempts), except `asked`. */
   #reportIdle({ id, deployments }: Model, asked?: Deployment): void {
     const { router } = this.#deps;
     for (const deployment of deployments) {
@@ -527,14 +534,17 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     }
   }
 
-  /** Continues after a promise. An error in a callback rejects the request, because nothing else would report it. */
+  /**
+   * Continues when a promise has settled. If a callback throws, the request is rejected, because nothing else would
+   * report the error.
+   */
   #goOn<Value>(promise: Promise<Value>, onValue: (value: Value) => void, onError: (error: unknown) => void): void {
     promise.then(onValue, onError).catch((fault: unknown) => this.reject(fault));
   }
 
   /**
-   * Chooses again after deployments may have changed. The request keeps its queue ticket. If the model is unchanged,
-   * failed deployments are not asked again.
+   * Chooses a deployment again, because the model may have changed. The request keeps its queue ticket. If the model
+   * has not changed, failed deployments are not asked again.
    */
   #recheck(): void {
     const { offered } = this.#way;
@@ -543,7 +553,7 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     this.#next();
   }
 
-  /** Returns the deployments that may still be asked. Those that were deleted meanwhile are left out. */
+  /** Returns the deployments that may still be tried. Deployments that were deleted meanwhile are left out. */
   #untried(
     ranked: readonly Deployment[],
     attempts: ReadonlyMap<Deployment, number>,
@@ -559,7 +569,7 @@ function tooDear({ id }: Model): GatewayError {
   return new GatewayError("service_unavailable", message, { retryAfterSeconds: 30 });
 }
 
-/** `Retry-After` if a node lost its connection: a node usually reconnects quickly. */
+/** `Retry-After` in seconds if a node has lost its connection. A node usually reconnects quickly. */
 const awayRetrySeconds = 2;
 
 function notDeployed({ id, deployments }: Model): GatewayError {

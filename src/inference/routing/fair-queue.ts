@@ -1,27 +1,27 @@
-// Decides who gets an engine's next free slot: priorities by their shares, then accounts, people and keys by the slots
-// they hold.
+// Decides which request gets the next free slot of an engine: first by the shares of priorities, then by the slots that
+// accounts, people and keys hold.
 import { type Priority, priorities, priorityShares } from "../../domain/models/policies/priority.ts";
 
 /** A request that holds a slot or waits for a slot. */
 export interface Sharer {
   readonly priority: Priority;
   readonly accountId: string;
-  /** Id of the person or key; unique over all accounts. */
+  /** Id of the person or key, which is unique over all accounts. */
   readonly partyId: string;
 }
 
 export interface Waiter extends Sharer {
-  /** Increases with each new request. A request that has to wait again keeps its number. */
+  /** Arrival number, which increases with each request. A request that has to wait again keeps its number. */
   readonly order: number;
 }
 
-/** The figures by which accounts, or people and keys of an account, are compared. */
+/** The figures by which accounts are compared. People and keys of one account are compared in the same way. */
 interface Share {
   /** Number of slots held. */
   inFlight: number;
-  /** Number of the last assignment of slots to this account or party. */
+  /** Number of the last assignment of slots to this account, person or key. */
   lastGiven: number;
-  /** The lowest `order` since waiting began; infinite if no request waits. */
+  /** The lowest `order` of a request since waiting began. Infinite if no request waits. */
   firstOrder: number;
   /** Number of waiting requests. */
   readonly waiting: number;
@@ -33,7 +33,7 @@ class Party<W> implements Share {
   inFlight = 0;
   lastGiven: number;
   firstOrder = Number.POSITIVE_INFINITY;
-  /** Waiting requests sorted by `order`; undefined if there never were any. */
+  /** Waiting requests, sorted by `order`. Undefined if there have never been any. */
   line: W[] | undefined;
 
   constructor(id: string, account: Account<W>, lastGiven: number) {
@@ -53,7 +53,7 @@ class Account<W> implements Share {
   lastGiven: number;
   firstOrder = Number.POSITIVE_INFINITY;
   waiting = 0;
-  /** People and keys with waiting requests; undefined if there never were any. */
+  /** People and keys of the account that have waiting requests. Undefined if there have never been any. */
   lined: Set<Party<W>> | undefined;
 
   constructor(id: string, lastGiven: number) {
@@ -62,19 +62,19 @@ class Account<W> implements Share {
   }
 }
 
-/** All requests of one priority. */
+/** All requests of one priority, with their accounts and parties. A party is a person or key. */
 class Rank<W> {
   readonly priority: Priority;
   readonly share: number;
   readonly accounts = new Map<string, Account<W>>();
   readonly parties = new Map<string, Party<W>>();
-  /** Waiting accounts. */
+  /** Accounts that have waiting requests. */
   readonly lined = new Set<Account<W>>();
-  /** Number of parties without waiting requests or slots. Some are kept for later requests. */
+  /** Number of parties without waiting requests and without slots. Some are kept in memory for later requests. */
   idle = 0;
   inFlight = 0;
   waiting = 0;
-  /** Slots assigned while any request waited, divided by the priority's share. */
+  /** Number of slots that were assigned while any request waited, divided by the share of this priority. */
   used = 0;
 
   constructor(priority: Priority) {
@@ -83,8 +83,8 @@ class Rank<W> {
   }
 
   /**
-   * Returns `used` after this many more assigned slots. If no request of this priority waits, counting starts at `now`
-   * or later.
+   * Returns what `used` will be after `turns` more slots were assigned. If no request of this priority waits, counting
+   * starts at `now` or later.
    */
   usedAfter(turns: number, now: number): number {
     return (this.waiting > 0 ? this.used : Math.max(this.used, now)) + turns / this.share;
@@ -92,22 +92,22 @@ class Rank<W> {
 }
 
 /**
- * Shares slots fairly. Priorities get slots in proportion to their shares, so the lowest is served too. Within a
- * priority, the account with the fewest slots is next; within an account, the person or key with the fewest. Among
- * equals, the least recently served is next. A newcomer counts as served just before the last one, so neither many
- * newcomers nor a long queue can starve others.
+ * Shares slots fairly. Priorities get slots in proportion to their shares, so that even the lowest is served. Within a
+ * priority, the account that holds the fewest slots is next. Within an account, the person or key that holds the fewest
+ * is next. Among equals, the least recently served is next. A newcomer counts as served directly before the last one,
+ * so that neither many newcomers nor a long queue can starve others.
  */
 export class FairQueue<W extends Waiter> {
-  /** Highest priority first, so that it wins if several have the same `used`. */
+  /** The highest priority comes first, so that it is served first if several have the same `used`. */
   readonly #ranks: readonly Rank<W>[] = [...priorities].reverse().map((priority) => new Rank<W>(priority));
   #waiting = 0;
   #given = 0;
   /**
-   * The highest `used` of any priority that was served. A priority that begins to wait starts here, so that it cannot
-   * claim slots for the past.
+   * The highest `used` of any priority that was served. A priority that begins to wait starts here. Otherwise it could
+   * claim slots for the time before.
    */
   #now = 0;
-  /** Number of the current round. A round ends when no request waits, and all debts end with it. */
+  /** Number of the current round. When no request waits, the round ends, and all debts of priorities end with it. */
   #round = 1;
 
   get waiting(): number {
@@ -118,12 +118,12 @@ export class FairQueue<W extends Waiter> {
     return this.#rank(priority).waiting;
   }
 
-  /** Returns the number of held slots. */
+  /** Returns the number of slots that requests of this priority hold. */
   inFlightOf(priority: Priority): number {
     return this.#rank(priority).inFlight;
   }
 
-  /** Waiting requests by account. */
+  /** Number of waiting requests by account. */
   get waitingByAccount(): ReadonlyMap<string, number> {
     const counts = new Map<string, number>();
     for (const { lined } of this.#ranks)
@@ -131,17 +131,19 @@ export class FairQueue<W extends Waiter> {
     return counts;
   }
 
-  /** Number of people and keys that wait or hold slots. A person who uses two priorities counts twice. */
+  /** Number of people and keys that wait or hold slots. A person who uses two priorities is counted twice. */
   get busy(): number {
     return this.#ranks.reduce((sum, { parties, idle }) => sum + parties.size - idle, 0);
   }
 
-  /** Number of people and keys in memory, including idle ones. A person who uses two priorities counts twice. */
+  /** Number of people and keys in memory, including idle ones. A person who uses two priorities is counted twice. */
   get known(): number {
     return this.#ranks.reduce((sum, { parties }) => sum + parties.size, 0);
   }
 
-  /** Records assigned slots. Returns the number of the round that they count in; 0 if no request waits. */
+  /**
+   * Records that slots were assigned. Returns the number of the round in which they count, or 0 if no request waits.
+   */
   took(sharer: Sharer, slots: number): number {
     const rank = this.#rank(sharer.priority);
     const party = this.#party(rank, sharer);
@@ -159,8 +161,8 @@ export class FairQueue<W extends Waiter> {
   }
 
   /**
-   * Releases slots. `moreTurns` corrects the count of slots if they were held longer or shorter than usual. It applies
-   * only in the same round.
+   * Releases slots. If they were held longer or shorter than usual, `moreTurns` corrects their count, but only within
+   * the same round.
    */
   gaveBack(sharer: Sharer, slots: number, round = 0, moreTurns = 0): void {
     const rank = this.#rank(sharer.priority);
@@ -190,7 +192,7 @@ export class FairQueue<W extends Waiter> {
     this.#waiting++;
   }
 
-  /** Removes a waiting request. Returns whether it was in the queue. */
+  /** Removes a waiting request. Returns false if it was not in the queue. */
   remove(waiter: W): boolean {
     const rank = this.#rank(waiter.priority);
     const party = rank.parties.get(waiter.partyId);
@@ -216,8 +218,9 @@ export class FairQueue<W extends Waiter> {
   }
 
   /**
-   * Returns the next request. `isHeldBack` reports whether only reserved slots are left for a request. Then only the
-   * highest priority may go first, because otherwise a request for several slots would wait forever.
+   * Returns the next request. `isHeldBack` reports whether only reserved slots are left for a request. In this case
+   * only a request of the highest priority may overtake it, because otherwise a request for several slots would wait
+   * forever.
    */
   next(isHeldBack?: (waiter: W) => boolean): W | undefined {
     if (this.#waiting === 0) return undefined;
@@ -234,7 +237,7 @@ export class FairQueue<W extends Waiter> {
     return first && isHeldBack?.(first) ? firstIn(this.#rank("high")) : first;
   }
 
-  /** Returns how many requests are served before a new request of this sharer, or before its `waiter`. */
+  /** Returns how many requests will be served before a new request of this sharer, or before its request `waiter`. */
   ahead(sharer: Sharer, waiter?: W): number {
     const rank = this.#rank(sharer.priority);
     const party = rank.parties.get(sharer.partyId);
@@ -248,7 +251,7 @@ export class FairQueue<W extends Waiter> {
     for (const other of this.#ranks) {
       if (other === rank || other.waiting === 0) continue;
       const turns = (until - other.used) * other.share;
-      // If two priorities have the same `used`, the higher one is first.
+      // If two priorities have the same `used`, the higher one is served first.
       const before = other.share > rank.share ? Math.floor(turns) : Math.ceil(turns) - 1;
       ahead += Math.min(other.waiting, Math.max(0, before));
     }
@@ -256,8 +259,8 @@ export class FairQueue<W extends Waiter> {
   }
 
   /**
-   * Returns the request that must leave a full queue for this sharer: the last one of the party with the most waiting
-   * requests, relative to its share. Undefined if this sharer has its fair part already.
+   * Returns the request that must leave a full queue to make space for this sharer: the last one of the person or key
+   * with the most waiting requests, relative to its share. Returns undefined if this sharer already has its fair share.
    */
   yielding(sharer: Sharer): W | undefined {
     const rank = this.#rank(sharer.priority);
@@ -306,7 +309,7 @@ export class FairQueue<W extends Waiter> {
     return party;
   }
 
-  /** Resets all counts when no request waits, so that no debts remain. */
+  /** Resets all counts if no request waits, so that no priority has a debt. */
   #forgetTurns(): void {
     this.#round++;
     this.#now = 0;
@@ -314,14 +317,17 @@ export class FairQueue<W extends Waiter> {
   }
 }
 
-/** Number of idle parties that are kept for each priority (more if many are busy), to avoid allocations. */
+/**
+ * Number of idle parties that are kept for each priority, to avoid allocations. If many parties are busy, more are
+ * kept.
+ */
 const maxIdle = 64;
 
 function isIdle({ inFlight, waiting }: Share): boolean {
   return inFlight === 0 && waiting === 0;
 }
 
-/** Removes idle parties if there are too many. Call this when a party may have become idle. */
+/** Removes idle parties if there are too many. Must be called when a party may have become idle. */
 function forgetIdle<W extends Waiter>(rank: Rank<W>, party: Party<W>): void {
   if (!isIdle(party)) return;
   const { accounts, parties } = rank;
@@ -350,7 +356,10 @@ function longestOf<Each extends Share>(some: ReadonlySet<Each> | undefined): Eac
   return longest;
 }
 
-/** Returns how many requests of others are served before a request that has `before` own requests ahead of it. */
+/**
+ * Returns how many requests of `others` are served before a request that has `before` requests of its own account or
+ * party ahead of it.
+ */
 function amongOthers(others: ReadonlySet<Share> | undefined, own: Share, before: number): number {
   let ahead = 0;
   for (const other of others ?? []) {
@@ -365,7 +374,7 @@ function isBefore(a: Share, b: Share): boolean {
   return a.firstOrder < b.firstOrder;
 }
 
-/** Binary search: returns the index of `order` in the sorted list, or the index at which to insert it. */
+/** Returns the index of `order` in the sorted list, or the index at which to insert it. Uses binary search. */
 function indexOf(waiting: readonly Waiter[], order: number): number {
   let low = 0;
   let high = waiting.length;

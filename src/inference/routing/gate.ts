@@ -1,5 +1,5 @@
-// Counts the requests in flight at one engine. If the engine declares a capacity for each model, each model has its own
-// gate.
+// Counts the requests in flight at one engine, and limits them. If the engine declares a capacity for each model, each
+// model has a gate of its own.
 
 import type { Clock } from "../../base/clock.ts";
 import type { IndexedItem } from "../../base/indexed-set.ts";
@@ -13,16 +13,16 @@ import { ConcurrencyLimit } from "./concurrency-limit.ts";
 import { FairQueue, type Sharer, type Waiter } from "./fair-queue.ts";
 import { Headroom } from "./headroom.ts";
 
-/** The parts of a request that decide about its slot. */
+/** The facts about a request that decide when it gets a slot. */
 export interface SlotRequest extends Sharer {
   operation: Operation;
   stream: boolean;
   /** Number of parallel generations. */
   width: number;
-  /** The model's public id, for error messages. */
+  /** Public id of the model, for error messages. */
   model: string;
   /**
-   * Set for background requests (the idle lane): called if another request needs the slot, which must then be released
+   * Set for background requests (the idle lane). Called if another request needs the slot, which must then be released
    * immediately.
    */
   readonly onWanted?: (() => void) | undefined;
@@ -33,58 +33,61 @@ export interface Waiting extends Waiter, IndexedItem {
   readonly request: SlotRequest;
   readonly options: Map<Gate, Deployment>;
   grant(slot: Slot): void;
-  /** Called when the request was removed from the queues of all its gates. */
+  /** Called when the request has been removed from the queues of all its gates. The request is then refused. */
   refuse(): void;
-  /** Called when engines have changed, so that the request looks for new gates. */
+  /** Called when engines have changed. The request then chooses its gates again. */
   regroup(): void;
 }
 
-/** The reason why a refused request may try again: the engine ended an answer, or it is idle. */
+/** The reason why a refused request may try again: the engine has ended another answer, or it is idle. */
 export type RoomFound = "answered" | "idle";
 
 /** A request that the engine refused for lack of capacity. */
 export interface RoomWaiter {
-  /** Called once. */
+  /** Called once, when the request may try again. */
   room(found: RoomFound): void;
 }
 
 export interface GateOptions {
   clock: Clock;
-  /** Returns the capacity that the engine currently declares; undefined if it must be measured. */
+  /** Returns the capacity that the engine declares now. Undefined if the capacity must be measured. */
   declared: (() => number | undefined) | undefined;
-  /** The operator's upper limit for a measured capacity. */
+  /** The operator's maximum for a capacity that is measured. */
   bound: number | undefined;
-  /** Notified of running and waiting requests, if the server is started on demand. */
+  /** Notified of the number of running and waiting requests. Set if the server is started on demand. */
   onDemand: OnDemand | undefined;
-  /** Called when a slot may be free while requests wait. */
+  /** Called when requests wait and a slot may be free. */
   onFree(gate: Gate): void;
-  /** Returns the maximum background requests at an engine of unknown capacity. Default: the measured capacity. */
+  /** Returns the maximum background requests at an engine whose capacity is unknown. Default: the measured capacity. */
   maxIdle?: (() => number) | undefined;
 }
 
-/** Maximum slots that one long-held slot counts as, so that a priority's debt is repaid soon. */
+/**
+ * Maximum number of slots that a single slot counts as, if it is held for long. So the debt of a priority is soon
+ * repaid.
+ */
 const maxTurns = 8;
 
-/** Milliseconds after which waiting requests check again whether fewer slots are reserved. */
+/** Milliseconds until waiting requests check again whether fewer slots are reserved. */
 const headroomCheckMs = 1_000;
 
-/** Weight of the newest value in the mean time for which slots are held. */
+/** Weight of the newest value in the mean of the times for which slots are held. */
 const holdWeight = 1 / 16;
 
 /**
- * Milliseconds without new background requests after one had to release its slot. Otherwise work would be started and
- * abandoned again and again.
+ * Milliseconds for which no background request begins after one had to release its slot. Otherwise work would be begun
+ * and abandoned again and again.
  */
 const calmMs = 250;
 
-/** Index of the answer kind of each operation; its streams have the next index. */
+/** Index in `#kinds` for whole answers of each operation. The next index is for its streams. */
 const kindIndex = Object.fromEntries(operations.map((name, index) => [name, 2 * index])) as Readonly<
   Record<Operation, number>
 >;
 
 export class Gate {
   readonly queue = new FairQueue<Waiting>();
-  /** The queue of background requests, served only when no other request waits. */
+  /** The queue of background requests. It is served only if no other request waits. */
   readonly idleQueue = new FairQueue<Waiting>();
   readonly #headroom: Headroom;
   readonly #measured: ConcurrencyLimit;
@@ -92,22 +95,22 @@ export class Gate {
   readonly #declared: GateOptions["declared"];
   readonly #onDemand: OnDemand | undefined;
   readonly #onFree: GateOptions["onFree"];
-  /** Answer kinds by model id at the engine, in the order of `kindIndex`. */
+  /** Kinds of answers by the model's id at the engine. The index in each list is that of `kindIndex`. */
   readonly #kinds = new Map<string, readonly AnswerKind[]>();
   #inFlight = 0;
-  /** Slots of background requests that were not asked to end, oldest first. */
+  /** Slots of background requests that were not yet asked to release them, the oldest first. */
   readonly #idle: Slot[] = [];
-  /** Number of slots of background requests, and of those that were asked to end. */
+  /** Number of slots that background requests hold. `#askedFor` counts those that were asked for. */
   #idleInFlight = 0;
   #askedFor = 0;
-  /** Monotonic time until which no background request gets a slot. */
+  /** Time in monotonic milliseconds until which no background request gets a slot. */
   #calmUntilMs = 0;
   readonly #maxIdle: () => number;
   #holdMs: number | undefined;
   readonly #refused = new Set<RoomWaiter>();
   #patience: ReturnType<typeof setTimeout> | undefined;
   #later: ReturnType<typeof setTimeout> | undefined;
-  /** The monotonic time at which the timer fires. */
+  /** Time in monotonic milliseconds at which the timer `#later` fires. */
   #laterAtMs = 0;
 
   constructor({ clock, declared, bound, onDemand, onFree, maxIdle }: GateOptions) {
@@ -135,15 +138,15 @@ export class Gate {
   }
 
   /**
-   * Returns the mean milliseconds until the next slot for this priority becomes free, if all are taken; undefined
-   * before the first answer.
+   * Returns the mean milliseconds until the next slot for this priority becomes free if all slots are taken. Returns
+   * undefined before the first answer.
    */
   turnMsOf(priority: Priority): number | undefined {
     if (this.#holdMs === undefined) return undefined;
     return this.#holdMs / Math.max(1, this.limit - (priority === "high" ? 0 : this.#reservedSlots));
   }
 
-  /** False if the server must be started first. */
+  /** False if the server must be started before it can serve requests. */
   get isOpen(): boolean {
     return this.#onDemand?.open !== false;
   }
@@ -152,32 +155,35 @@ export class Gate {
     return this.isOpen && this.#inFlight + this.#weightOf(width) <= this.limit;
   }
 
-  /** Reports whether a request may have a slot now: one is free, and no waiting request goes first. */
+  /** Reports whether a request may take a slot now, because a slot is free and no waiting request comes first. */
   mayTake({ priority, width, onWanted }: Pick<SlotRequest, "priority" | "width" | "onWanted">): boolean {
     if (onWanted) return this.fitsIdle(width);
     if (!this.fits(width) || this.#isReserved(priority, width)) return false;
     return this.queue.waiting === 0 || (priority === "high" && this.next() === undefined);
   }
 
-  /** Reports whether a background request may have a slot now. */
+  /** Reports whether a background request may take a slot now. */
   fitsIdle(width: number): boolean {
     if (this.queue.waiting > 0 || this.#isCalm || this.#idleInFlight >= this.#maxIdle()) return false;
     return this.fits(width) && !this.#isReserved("low", width);
   }
 
-  /** Returns the next waiting request; undefined if there is none or the free slots are reserved for high priority. */
+  /**
+   * Returns the next waiting request. Returns undefined if there is none, or if the free slots are reserved for high
+   * priority.
+   */
   next(): Waiting | undefined {
     return this.queue.next(this.#reservedSlots === 0 ? undefined : this.#isReservedFor);
   }
 
-  /** Number of free slots that are reserved for high priority. */
+  /** Number of slots that must stay free for requests of high priority. */
   get #reservedSlots(): number {
     return Math.max(0, this.#headroom.slotsOf(this.limit) - this.queue.inFlightOf("high"));
   }
 
   /**
    * Reports whether only reserved slots are left for this request. All lower priorities together must leave the
-   * reserved slots free; a single request for several slots may exceed that.
+   * reserved slots free. A single request for several slots may use some of them.
    */
   #isReserved(priority: Priority, width: number): boolean {
     if (priority === "high") return false;
@@ -194,8 +200,8 @@ export class Gate {
   }
 
   /**
-   * Returns how many more background requests would get a slot now. If the server must be started first, one may wait
-   * for it while nothing else does.
+   * Returns how many more background requests would get a slot now. If the server must be started first, a single one
+   * may wait for it, provided that no other request waits.
    */
   get idleSlots(): number {
     if (this.queue.waiting > 0 || this.#isCalm) return 0;
@@ -204,7 +210,7 @@ export class Gate {
     return Math.max(0, Math.floor(free) - this.idleQueue.waiting);
   }
 
-  /** Asks background requests to end, one for each waiting request. Returns whether any was asked. */
+  /** Asks background requests to release their slots, one for each waiting request. Returns true if any was asked. */
   makeWay(): boolean {
     let asked = false;
     while (this.#askedFor < this.queue.waiting) {
@@ -221,7 +227,7 @@ export class Gate {
     return asked;
   }
 
-  /** Waits after the engine refused the request for lack of capacity. */
+  /** Adds a request that the engine refused for lack of capacity. It is notified when it may try again. */
   waitForRoom(waiter: RoomWaiter): void {
     if (this.#inFlight === 0) waiter.room("idle");
     else this.#refused.add(waiter);
@@ -241,7 +247,7 @@ export class Gate {
     }
   }
 
-  /** Takes a slot for the request, even if none is free. */
+  /** Assigns a slot to the request, even if none is free. */
   take(deployment: Deployment, request: SlotRequest): Slot {
     const { operation, stream, onWanted } = request;
     const weight = this.#weightOf(request.width);
@@ -260,7 +266,7 @@ export class Gate {
     return slot;
   }
 
-  /** Releases a slot. `heldMs` is the time for which it was held, if an answer came. */
+  /** Releases a slot. `heldMs` is the time for which the slot was held; undefined if no answer came. */
   giveBack(slot: Slot, weight: number, heldMs: number | undefined): void {
     this.#inFlight -= weight;
     if (slot.onWanted) this.#idleGaveBack(slot, weight);
@@ -272,12 +278,12 @@ export class Gate {
   }
 
   answered(answer: Answer): void {
-    // Reserved slots count as taken; otherwise the measured limit could not grow while slots are reserved.
+    // Reserved slots count as taken here. Otherwise the measured limit could not grow while slots are reserved.
     if (this.#declared?.() === undefined) this.#measured.answered(answer, !this.fits(1) || this.#isReserved("low", 1));
     this.wake();
   }
 
-  /** Called when the engine refused request `sent`, after its slot was released. */
+  /** Called when the engine refused the request with the number `sent`, after its slot was released. */
   refused(sent: number): void {
     this.#measured.refused(sent, this.#inFlight);
     this.wake();
@@ -300,13 +306,13 @@ export class Gate {
     this.#reportDemand();
   }
 
-  /** Lets waiting requests take free slots. */
+  /** Lets waiting requests take the slots that are free. */
   wake(): void {
     if (this.queue.waiting + this.idleQueue.waiting > 0) this.#onFree(this);
   }
 
   /**
-   * Called when waiting requests get no slot. Background requests must end, and the reservation is checked again later.
+   * Called if waiting requests get no slot. Asks background requests to end, and checks the reservation again later.
    */
   waitForHeadroom(): void {
     if (this.queue.waiting === 0) return;
@@ -314,7 +320,7 @@ export class Gate {
     this.wakeLater(headroomCheckMs);
   }
 
-  /** Checks again after `ms`, for slots that become free without a notification. */
+  /** Calls `wake` after `ms`, because some slots become free without a notification. */
   wakeLater(ms: number): void {
     const atMs = this.nowMs() + ms;
     if (this.#later !== undefined) {
@@ -337,7 +343,10 @@ export class Gate {
     return this.queue.inFlightOf("high") + this.queue.waitingOf("high");
   }
 
-  /** Returns by how many times the usual holding time the slot was held longer (negative if shorter). */
+  /**
+   * Returns how much longer than usual the slot was held, as a multiple of the usual time. Negative if it was held for
+   * less time.
+   */
   #moreTurns({ sinceMs }: Slot, weight: number): number {
     if (!this.#holdMs) return 0;
     return weight * (Math.min((this.nowMs() - sinceMs) / this.#holdMs, maxTurns) - 1);
@@ -362,7 +371,7 @@ export class Gate {
     const timer = setTimeout(() => {
       this.#patience = undefined;
       if (this.queue.waiting === 0) return;
-      // A server that is still starting shows nothing about its capacity.
+      // While a server is still starting, waiting requests say nothing about its capacity.
       if (this.isOpen && !this.#measured.waitedASecond()) return;
       this.wake();
       if (this.queue.waiting > 0) this.#beImpatient();
@@ -371,38 +380,38 @@ export class Gate {
     this.#patience = timer;
   }
 
-  /** Returns the capacity that a request takes. Without a declared capacity, each request counts as 1. */
+  /** Returns the capacity that a request takes. If no capacity is declared, each request counts as 1. */
   #weightOf(width: number): number {
     return this.#declared?.() === undefined ? 1 : Math.min(width, this.limit);
   }
 }
 
-/** A request's share of the engine's capacity, from before it is sent until its answer has ended. */
+/** The slot of one request at an engine, held from before the request is sent until its answer has ended. */
 export class Slot implements Answer, Sharer {
   readonly gate: Gate;
   /** The deployment that the slot belongs to. */
   readonly deployment: Deployment;
-  /** True if the request tests a deployment after its suspension. The router must learn the result. */
+  /** True if the request tests a deployment after a suspension. The router must then be told the result. */
   isTrial = false;
-  /** The round of the queue that the slot counts in; 0 if it counts in none. */
+  /** The round of the queue in which the slot counts. 0 if it counts in none. */
   round = 0;
   readonly priority: Priority;
   readonly accountId: string;
   readonly partyId: string;
-  /** The callback of a background request whose slot is needed. */
+  /** The callback of a background request, called if another request needs the slot. */
   onWanted: SlotRequest["onWanted"];
   readonly kind: AnswerKind;
   readonly sent: number;
   readonly inFlight: number;
-  /** Monotonic milliseconds when the slot was taken. */
+  /** Time in monotonic milliseconds at which the slot was taken. */
   readonly sinceMs: number;
-  /** Milliseconds until the answer began; 0 before that. */
+  /** Milliseconds until the answer began. 0 before that. */
   durationMs = 0;
   readonly #weight: number;
   #answered = false;
   #held = true;
 
-  /** `sent` is the request's number at this gate. `inFlight` includes this request. */
+  /** `sent` is the number of the request at this gate. `inFlight` counts the requests in flight, including this one. */
   constructor(
     gate: Gate,
     deployment: Deployment,
@@ -424,7 +433,7 @@ export class Slot implements Answer, Sharer {
     this.#weight = weight;
   }
 
-  /** Called when another request wants the slot. */
+  /** Called if another request needs the slot. */
   wanted(): void {
     this.onWanted?.();
   }

@@ -1,18 +1,18 @@
-// Reserves slots for requests of high priority: as many as were recently needed at the same time.
+// Reserves slots for requests of high priority: one more than were recently needed at the same time.
 import type { Clock } from "../../base/clock.ts";
 import { priorities, priorityShares } from "../../domain/models/policies/priority.ts";
 
-/** Milliseconds of a period. Demand counts for the current and the previous period. */
+/** Milliseconds of a period. The highest demand of the current and the previous period counts. */
 const spanMs = 30_000;
 
 const allShares = priorities.reduce((sum, priority) => sum + priorityShares[priority], 0);
-/** Fraction of all slots that lower priorities always keep. */
+/** Share of all slots that is never reserved, so that lower priorities keep it. */
 const lowerPart = (allShares - priorityShares.high) / allShares;
 
 /**
- * A request of high priority should find a free slot, because the next one becomes free only after a whole answer. So
- * the highest number of running and waiting ones in this and the previous period stays reserved, plus one. The
- * reservation never exceeds the share of high priority. Without recent demand, nothing is reserved.
+ * Lets a request of high priority find a free slot, because the next slot becomes free only after a whole answer. The
+ * reservation is the highest number of running and waiting requests of high priority in this and the previous period,
+ * plus one. It never exceeds the share of high priority. Without recent demand, nothing is reserved.
  */
 export class Headroom {
   readonly #clock: Pick<Clock, "monotonicMs">;
@@ -24,13 +24,13 @@ export class Headroom {
     this.#clock = clock;
   }
 
-  /** Records that requests of high priority hold or need this many slots now. */
+  /** Records that requests of high priority hold or need this many slots at the moment. */
   wanted(slots: number): void {
     this.#turn();
     this.#peak = Math.max(this.#peak, slots);
   }
 
-  /** Returns how many of `limit` slots are reserved. Does not read the clock without recent demand. */
+  /** Returns how many of `limit` slots are reserved. If there was no recent demand, does not read the clock. */
   slotsOf(limit: number): number {
     if (this.#peak === 0 && this.#peakBefore === 0) return 0;
     this.#turn();

@@ -1,24 +1,28 @@
-// Health of an engine or of one of its models: suspended after a failure, then tested by a single request.
+// The health of an engine, or of one of its models. After a failure, an engine is suspended, and then tested with a
+// single request.
 import type { HealthState } from "../../wire/upstreams.ts";
 
 /**
- * `ready`: the suspension is over, and the next request is the test. `trying`: a test request is running, and others
- * must wait.
+ * The state of health. `ready`: the suspension is over, and the next request is the test. `trying`: a test request is
+ * running, and other requests must wait.
  */
 export type { HealthState };
 
 const firstRestMs = 2_000;
 const maxRestMs = 60_000;
-/** Random fraction by which suspensions vary, so that engines that failed together are not tested together. */
+/**
+ * Fraction by which the length of suspensions varies at random, so that engines that failed together are not tested
+ * together.
+ */
 const jitter = 0.1;
-/** Milliseconds after which another request may test, if the first one has no result yet. */
+/** Milliseconds after which another request may be the test if the first one has no result yet. */
 const maxTrialMs = 60_000;
 
 export class Health {
-  /** End of the suspension in monotonic milliseconds; 0 if healthy. */
+  /** Time in monotonic milliseconds at which the suspension ends. 0 if healthy. */
   #restUntilMs = 0;
   #trialUntilMs = 0;
-  /** Length of the last suspension without jitter; 0 if the next one starts short again. */
+  /** Length of the last suspension, without jitter. 0 if the next suspension begins with the shortest length. */
   #restMs = 0;
   #recoveredMs = Number.NEGATIVE_INFINITY;
 
@@ -26,7 +30,7 @@ export class Health {
     return this.#restUntilMs === 0;
   }
 
-  /** Monotonic time of the last recovery from a suspension. */
+  /** Time in monotonic milliseconds of the last recovery from a suspension. */
   get recoveredMs(): number {
     return this.#recoveredMs;
   }
@@ -37,19 +41,24 @@ export class Health {
     return nowMs < this.#trialUntilMs ? "trying" : "ready";
   }
 
-  /** Returns the remaining milliseconds of the suspension; 0 if it is over. */
+  /** Returns the milliseconds that are left of the suspension, or 0 if it is over. */
   restLeftMs(nowMs: number): number {
     return Math.max(0, this.#restUntilMs - nowMs);
   }
 
-  /** Returns true if the caller may send the test request. Its result must be reported, or `release` called. */
+  /**
+   * Returns true if the caller may send the test request. The caller must then report its result, or call `release`.
+   */
   claim(nowMs: number): boolean {
     if (this.state(nowMs) !== "ready") return false;
     this.#trialUntilMs = nowMs + maxTrialMs;
     return true;
   }
 
-  /** Called if the test request had no result, for example because the client left. */
+  /**
+   * Called if the test request had no result, for example because the client left. Another request may then be the
+   * test.
+   */
   release(): void {
     this.#trialUntilMs = 0;
   }
@@ -64,9 +73,9 @@ export class Health {
   }
 
   /**
-   * Begins a suspension after a failure. Its length doubles, up to a minute, after a failed test and after a recovery
-   * that lasted for less time than the previous suspension. Failures during a suspension do not count, because their
-   * requests were sent earlier. Returns whether a suspension began.
+   * Begins a suspension after a failure. The length doubles, up to a minute, if a test failed, or if the last recovery
+   * was shorter than the previous suspension. Failures during a suspension do not count, because their requests were
+   * sent earlier. Returns whether a suspension began.
    */
   failed(nowMs: number, random: () => number): boolean {
     if (nowMs < this.#restUntilMs) return false;

@@ -1,4 +1,4 @@
-// Polls the load of model servers in use, because other gateways or clients may use the same servers.
+// Polls the load of model servers that this gateway uses, because other gateways or clients may use them too.
 import type { Clock } from "../../base/clock.ts";
 import type { Engine } from "../../domain/models/engine.ts";
 import type { Router } from "./route.ts";
@@ -12,16 +12,16 @@ export interface LoadReaderOptions {
 }
 
 const everyMs = 2_000;
-/** A server that got no request for this many milliseconds is not polled. */
+/** Milliseconds without a request after which a server is no longer polled. */
 const usedWithinMs = 10_000;
 const timeoutMs = 1_000;
-/** Milliseconds without polls after a server could not report its load. */
+/** Milliseconds for which a server is not polled after it could not report its load. */
 const pauseMs = 30_000;
 
 export class LoadReader {
   readonly #options: LoadReaderOptions;
   readonly #timer: ReturnType<typeof setInterval>;
-  /** Monotonic time until which each engine is not polled. */
+  /** For each engine, the time in monotonic milliseconds until which it is not polled. */
   readonly #quietUntilMs = new WeakMap<Engine, number>();
   readonly #asked = new WeakSet<Engine>();
 
@@ -35,7 +35,7 @@ export class LoadReader {
     clearInterval(this.#timer);
   }
 
-  /** Never rejects. */
+  /** Polls the engines that were recently used. Never rejects. */
   async read(): Promise<void> {
     const { engines, router, clock } = this.#options;
     const nowMs = clock.monotonicMs();

@@ -1,31 +1,33 @@
-// Finds requests whose answer takes far longer to begin than usual at their deployment, so that another one can be
+// Finds requests whose answer takes far longer to begin than usual at their deployment. Another deployment can then be
 // asked.
 import { type IndexedItem, IndexedSet } from "../../base/indexed-set.ts";
 
-/** Minimum known answers of a kind before a request of that kind can be overdue. */
+/** Minimum answers of a kind that must be known before a request of this kind can be overdue. */
 const fewestAnswers = 16;
-/** A request is overdue after this multiple of the longest recent time until an answer began. */
+/** A request is overdue once its wait exceeds this multiple of the longest recent time until an answer began. */
 const patience = 5;
 /**
- * Minimum milliseconds before a stream is overdue, because some servers send nothing while they load a model or the
- * model thinks.
+ * Minimum milliseconds after which a stream can be overdue. Some servers send nothing while they load a model, or while
+ * the model thinks.
  */
 const minMs = 120_000;
-/** Fraction by which the longest known time decays with each answer. */
+/** Fraction by which the longest time is reduced with each answer. */
 const newest = 1 / 256;
-/** The limit doubles with each consecutive overdue request, up to this many times. */
+/** Maximum number of times that the limit is doubled. It doubles with each consecutive overdue request. */
 const maxMisses = 4;
 const pollMs = 5_000;
 
 /** Times until a stream begins, for one deployment and one kind of request. */
 export class BeginTimes {
-  /** Longest time and largest prompt. Both decay slowly with later answers. */
+  /**
+   * The longest time until a stream began. `#largest` is the largest prompt. Both are slowly reduced by later answers.
+   */
   #slowestMs = 0;
   #largest = 0;
   #answers = 0;
   #misses = 0;
 
-  /** `tokens` is the number of prompt tokens. */
+  /** Records an answer. `tokens` is the number of prompt tokens. */
   add(durationMs: number, tokens: number): void {
     this.#slowestMs = Math.max(durationMs, this.#slowestMs * (1 - newest));
     this.#largest = Math.max(tokens, this.#largest * (1 - newest));
@@ -34,16 +36,16 @@ export class BeginTimes {
   }
 
   /**
-   * Called for an overdue request. The limit doubles, so that a server that is slower now gets more time at the next
-   * test.
+   * Called if a request was overdue. The limit doubles, so that a server that has become slower gets more time at the
+   * next test.
    */
   missed(): void {
     this.#misses = Math.min(this.#misses + 1, maxMisses);
   }
 
   /**
-   * Returns the milliseconds after which a request with this many prompt tokens is overdue; undefined if too few
-   * answers are known.
+   * Returns the milliseconds after which a request with this many prompt tokens is overdue. Returns undefined if too
+   * few answers are known.
    */
   limitMs(tokens: number): number | undefined {
     if (this.#answers < fewestAnswers) return undefined;
@@ -55,7 +57,7 @@ export class BeginTimes {
 
 /** A request whose answer has not begun. */
 export interface AwaitedAnswer extends IndexedItem {
-  /** Called every few seconds. `waitedMs` excludes time in which this process did not run. */
+  /** Called every few seconds. `waitedMs` excludes the time in which this process did not run. */
   checked(waitedMs: number): void;
   /** Number of checks so far. Only `OverdueWatch` writes it. */
   checks: number;
@@ -78,8 +80,8 @@ export class OverdueWatch {
   }
 
   check(): void {
-    // Count checks instead of reading a clock: after this process was frozen, sockets may hold answers that it has not
-    // read.
+    // Waiting time is measured by counting checks, not with a clock. After this process was frozen, its sockets may
+    // contain answers that it has not read.
     for (const answer of [...this.#awaited]) answer.checked(pollMs * answer.checks++);
     if (this.#awaited.size > 0) return;
     clearInterval(this.#timer);

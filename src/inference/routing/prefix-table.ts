@@ -1,35 +1,39 @@
-// Remembers which prompt beginnings were recently sent to each deployment of a model, and may still be in its cache.
+// Remembers which beginnings of prompts each deployment of a model was recently sent, because they may still be in its
+// prompt cache.
 import type { PromptPrefix } from "./prompt-prefix.ts";
 
-/** Deployments per word of bits. */
+/** Number of deployments whose bits fit into one word. */
 const wordBits = 31;
 const maxWords = 4;
 
 interface Word {
   /**
-   * For each hash of a prompt beginning, a bit for each deployment that was sent it. `young` is the current generation,
-   * `old` the previous one.
+   * For each hash of a prompt's beginning, one bit for each deployment that was sent this beginning. `young` is the
+   * current generation, `old` is the previous one.
    */
   young: Map<number, number>;
   old: Map<number, number>;
 }
 
 /**
- * Size-bounded table of prompt hashes in two generations. When the new one is full, the old one is dropped. This
- * roughly models the caches of deployments, which do not report their content.
+ * A table of prompt hashes, limited in size by two generations. When the new generation is full, the old one is
+ * dropped. This roughly models the prompt caches of deployments, which do not report their content.
  */
 export class PrefixTable<D extends object> {
   readonly #words: Word[] = [];
   #columns = new Map<D, number>();
 
-  /** Number of remembered hashes: at most two generations for each 31 deployments. */
+  /** Number of remembered hashes. There are at most two generations for every 31 deployments. */
   get size(): number {
     let size = 0;
     for (const { young, old } of this.#words) size += young.size + old.size;
     return size;
   }
 
-  /** Sets `warm` of each candidate: how many characters of the prompt's beginning it was sent before. */
+  /**
+   * Sets `warm` of each candidate to the number of characters of the prompt's beginning that the candidate was sent
+   * before.
+   */
   read(prefix: PromptPrefix, candidates: readonly { state: D; warm: number }[]): void {
     const known = this.#words.map((word) => lengthsIn(word, prefix));
     for (const candidate of candidates) {
@@ -38,14 +42,14 @@ export class PrefixTable<D extends object> {
     }
   }
 
-  /** Returns how many characters of the prompt's beginning the deployment was sent before. */
+  /** Returns the number of characters of the prompt's beginning that the deployment was sent before. */
   warm(prefix: PromptPrefix, deployment: D): number {
     const candidate = { state: deployment, warm: 0 };
     this.read(prefix, [candidate]);
     return candidate.warm;
   }
 
-  /** Records that the prompt is sent to the deployment. `most` is the maximum number of hashes per generation. */
+  /** Records that the deployment is sent this prompt. `most` is the maximum number of hashes in a generation. */
   record(prefix: PromptPrefix, deployment: D, most: number): void {
     const column = this.#columnOf(deployment);
     const word = this.#words[Math.floor(column / wordBits)];
@@ -61,7 +65,7 @@ export class PrefixTable<D extends object> {
     let column = this.#columns.get(deployment);
     if (column !== undefined) return column;
     if (this.#columns.size >= wordBits * maxWords) {
-      // Deleted deployments keep their bits. When all bits are taken, the table starts again empty.
+      // Deleted deployments keep their bits. So if all bits are taken, the table is emptied.
       this.#columns = new Map();
       this.#words.length = 0;
     }
@@ -73,8 +77,8 @@ export class PrefixTable<D extends object> {
 }
 
 /**
- * Returns the known length of the prompt by deployment. A deployment with a hash had all earlier ones, so the first
- * missing hash ends its length.
+ * Returns for each deployment the number of characters of the prompt that it was sent before. The first missing hash
+ * ends this length, because a deployment that has a hash has all earlier hashes too.
  */
 function lengthsIn({ young, old }: Word, { hashes, ends }: PromptPrefix): number[] {
   const lengths: number[] = [];

@@ -1,34 +1,35 @@
-// Represents a prompt as a chain of hashes, each of the text up to a certain length. Prompts with the same beginning
-// share their first hashes.
+// Represents a prompt as a series of hashes, each of the text from the start up to some position. Prompts with the same
+// beginning have the same first hashes.
 import type { DecodedRequest } from "../../requests/decoded-request.ts";
 
-/** Characters between two hashes: few at the beginning of a prompt, more further on. */
+/** Numbers of characters between two hashes: few at the beginning of a prompt, and more further on. */
 const steps = [
   { until: 8 * 1024, size: 512 },
   { until: 64 * 1024, size: 2 * 1024 },
   { until: Number.POSITIVE_INFINITY, size: 8 * 1024 },
 ] as const;
-/** Maximum hashes of one prompt, which bounds the work. They cover about 1.7 million characters. */
+/** Maximum hashes of one prompt, to limit the work. They cover about 1.7 million characters. */
 const maxHashes = 256;
 
 export class PromptPrefix {
-  /** Each hash covers the prompt from its start to the position in `ends`. */
+  /** Hashes of the prompt. Each covers the text from the start to the position in `ends` with the same index. */
   readonly hashes: number[] = [];
-  /** The position in characters at which each hash ends. */
+  /** For each hash, the position in characters at which its text ends. */
   readonly ends: number[] = [];
   /** Length of the whole prompt in characters. */
   length = 0;
-  /** Hash of the prompt up to and including the first user message, which all requests of a conversation share. */
+  /** Hash of the text up to and including the first user message. All requests of a conversation share this hash. */
   origin = 0;
-  /** The position in characters at which the part of `origin` ends. */
+  /** Position in characters at which the text of `origin` ends. */
   originEnd = 0;
-  /** True if messages follow the first user message, so that the conversation had an answer before. */
+  /** True if messages follow the first user message, so that the conversation was answered before. */
   continues = false;
 }
 
 /**
  * Returns the hashes of a request's prompt: first tools and instructions, in the order in which models read them, then
- * the messages. Accounts never share hashes. Undefined for embeddings, which servers do not cache.
+ * the messages. Different accounts never have the same hashes. Returns undefined for embeddings, because servers do not
+ * cache their prompts.
  */
 export function promptPrefixOf(request: DecodedRequest, accountId: string): PromptPrefix | undefined {
   const { dialect, body } = request;
@@ -82,12 +83,13 @@ class Chain {
 
   addMessage(message: { role?: unknown; content?: unknown; tool_calls?: unknown }): void {
     const { role, content, tool_calls: calls } = message;
-    // An item that is no message, such as a tool call.
+    // If both are missing, the item is no message, but for example a tool call.
     if (role === undefined && content === undefined) {
       this.addValue(message);
       return;
     }
-    // The first letter distinguishes the roles, and is faster than hashing the whole role.
+    // Only the first letter of the role is hashed. It distinguishes the roles, and this is faster than hashing the
+    // whole word.
     if (typeof role === "string") this.#hash = Math.imul(this.#hash ^ role.charCodeAt(0), 0x9e3779b1) >>> 0;
     this.addValue(content);
     if (calls !== undefined && calls !== null) this.add(JSON.stringify(calls));
@@ -98,7 +100,7 @@ class Chain {
     this.#prefix.originEnd = this.#prefix.length;
   }
 
-  /** Adds the text in any value: a string, a list of strings or token ids, or message parts, including media. */
+  /** Adds the text of any value: a string, a list of strings or token ids, or message parts, including media. */
   addValue(value: unknown): void {
     if (typeof value === "string") this.add(value);
     else if (Array.isArray(value)) {
@@ -110,7 +112,7 @@ class Chain {
   }
 }
 
-/** Returns the distance to the next hash after one that ends at `length`. */
+/** Returns the number of characters between a hash that ends at `length` and the next hash. */
 export function stepAt(length: number): number {
   for (const { until, size } of steps) if (length < until) return size;
   return steps[2].size;

@@ -1,4 +1,4 @@
-// Ranks a model's deployments for one request, by their load and by how much of the prompt their caches may hold.
+// Ranks the deployments of a model for one request, by their load and by how much of the prompt they may have cached.
 import type { Deployment } from "../../domain/models/model.ts";
 import { answerWork, type DeploymentState, type RequestSize } from "./deployment-state.ts";
 import type { PromptPrefix } from "./prompt-prefix.ts";
@@ -9,7 +9,7 @@ export interface Candidate {
   state: DeploymentState;
   /** True if the deployment is suspended. Suspended deployments are ranked last. */
   isAway: boolean;
-  /** Characters of the prompt's beginning that the deployment was sent before. */
+  /** Number of characters of the prompt's beginning that the deployment was sent before. */
   warm: number;
 }
 
@@ -17,11 +17,11 @@ interface Rank {
   readonly deployment: Deployment;
   readonly state: DeploymentState;
   readonly warm: number;
-  /** 0: healthy; 1: healthy, but loaded beyond the bound; 2: suspended. */
+  /** 0 if the deployment is healthy, 1 if it is healthy but loaded beyond the bound, 2 if it is suspended. */
   class: number;
-  /** The fraction of the work that this deployment should get, relative to the others. */
+  /** The share of the work that this deployment should get, relative to the other deployments. */
   readonly share: number;
-  /** Its open work. */
+  /** Work of the deployment that is still open. */
   readonly work: number;
   /** Prompt tokens that the deployment would have to compute. */
   cold: number;
@@ -32,42 +32,43 @@ interface Rank {
 /** The facts about the request and the gateway on which the ranking depends. */
 export interface Question {
   size: RequestSize;
-  /** Undefined if there is no choice or the request has no cacheable prompt. */
+  /** Hashes of the prompt. Undefined if there is only one deployment, or if the prompt cannot be cached. */
   prefix: PromptPrefix | undefined;
-  /** Monotonic milliseconds. */
+  /** The current time in monotonic milliseconds. */
   nowMs: number;
   /** Number of gateway processes that use these deployments, including this one. */
   gateways: number;
 }
 
-/** If a deployment's load exceeds this multiple of the mean, its cache no longer matters. */
+/** If the load of a deployment exceeds the mean by this factor, its cached prompts no longer matter. */
 const maxAboveMean = 1.25;
 /**
- * Additional requests of usual size that are allowed beyond that bound, because few requests are never evenly spread.
+ * Number of requests of usual size by which the load may exceed that bound, because a few requests are never spread
+ * evenly.
  */
 const spare = 1;
 /**
- * Cost of a prompt token that is not cached: computing it again is a loss for all requests, while slightly uneven load
- * costs little. Found by simulation (docs/routing.md).
+ * Cost of a prompt token that is not cached. Computing it again is a loss for all requests, while a slightly uneven
+ * load costs little. The value was found by simulation (docs/routing.md).
  */
 const coldTokenCost = 16;
 /**
- * Costs that differ by less than this fraction of a usual request count as equal, so that a conversation stays at its
- * deployment.
+ * If two costs differ by less than this fraction of a usual request, they count as equal, so that a conversation stays
+ * at its deployment.
  */
 const sameCost = 0.1;
 /**
- * Additional load, in requests of usual size, that is accepted so that all gateways choose the same deployment for a
- * new conversation.
+ * Additional load, in requests of usual size, up to which all gateways choose the same deployment for a new
+ * conversation.
  */
 const worthFinding = 8;
-/** If the ratio of two speeds is above this, they count as equal: the difference may be chance. */
+/** If the ratio of two speeds exceeds this value, the speeds count as equal, because the difference may be chance. */
 const leastPart = 0.75;
-/** Fraction of its share that a deployment gets just after a suspension. The share then grows. */
+/** Fraction of its share that a deployment gets directly after a suspension. Then its share grows. */
 const slowStart = 0.1;
 const slowStartMs = 30_000;
 
-/** Returns the deployments, best first. `random` returns numbers in [0, 1). */
+/** Returns the deployments, the best first. `random` returns numbers in [0, 1). */
 export function ranked(candidates: readonly Candidate[], question: Question, random: () => number): Deployment[] {
   const { size, prefix, nowMs, gateways } = question;
   const isWeighted = candidates.some(({ deployment }) => deployment.weight !== candidates[0]?.deployment.weight);
@@ -87,20 +88,21 @@ export function ranked(candidates: readonly Candidate[], question: Question, ran
   });
   bound(ranks, size.promptTokens + answer, usual);
   if (isKeyed && gateways > 1) settle(ranks, prefix, usual);
-  // With weights from the operator, spread work by weight; otherwise by measured speed, so that it ends soonest.
+  // If the operator has set weights, the work is spread by weight. Otherwise it is spread by measured speed, so that it
+  // ends soonest.
   const own = isWeighted ? -Math.min(...ranks.map(({ cold }) => cold)) * coldTokenCost : answer;
   for (const rank of ranks) {
     const cost = (rank.work + own + rank.cold * coldTokenCost) / rank.share;
     rank.cost = isKeyed ? Math.floor(cost / (sameCost * usual)) : cost;
   }
-  // Among equal costs, decide at random in proportion to the share (Efraimidis and Spirakis). With a prompt, the same
-  // conversation always gives the same result (rendezvous hashing).
+  // If costs are equal, a random draw in proportion to the shares decides (Efraimidis and Spirakis). If there is a
+  // prompt, the draw depends on the conversation, so it always has the same result (rendezvous hashing).
   ranks.sort((a, b) => a.class - b.class || a.cost - b.cost || a.lot - b.lot);
   return ranks.map(({ deployment }) => deployment);
 }
 
 /**
- * Returns the work of a usual request, the work of this request's answer, and the number of requests from other
+ * Returns the work of a usual request, the work of answering this request, and the number of requests from other
  * senders.
  */
 function loadOf(candidates: readonly Candidate[], size: RequestSize, nowMs: number) {
@@ -114,7 +116,7 @@ function loadOf(candidates: readonly Candidate[], size: RequestSize, nowMs: numb
   return { usual: requests > 0 ? work / requests : size.promptTokens + answer, answer, others };
 }
 
-/** Marks deployments whose load is too far above the mean (consistent hashing with bounded loads). */
+/** Marks deployments whose load exceeds the mean by too much (consistent hashing with bounded loads). */
 function bound(ranks: readonly Rank[], own: number, usual: number): void {
   let [work, shares] = [own, 0];
   for (const rank of ranks) {
@@ -130,7 +132,7 @@ function bound(ranks: readonly Rank[], own: number, usual: number): void {
 
 /**
  * Makes all gateways choose the same deployment for a conversation that began at another gateway. The choice depends
- * only on the prompt's beginning, and prefers deployments that may have cached most of it.
+ * only on the prompt's beginning. It prefers deployments that may have cached most of the prompt.
  */
 function settle(ranks: readonly Rank[], prefix: PromptPrefix, usual: number): void {
   const open = ranks.filter((rank) => rank.class === 0);
@@ -149,7 +151,7 @@ function settle(ranks: readonly Rank[], prefix: PromptPrefix, usual: number): vo
 }
 
 /**
- * Returns the fraction of the prompt that is not cached. Tokens are assumed to be spread evenly over the characters.
+ * Returns the fraction of the prompt that is not cached. It assumes that tokens are spread evenly over the characters.
  */
 export function coldPart({ length }: PromptPrefix, warm: number): number {
   return length === 0 ? 1 : Math.max(0, 1 - warm / length);
@@ -165,7 +167,7 @@ function fastestOf(candidates: readonly Candidate[]): number {
   return fastest;
 }
 
-/** Returns the speed relative to the fastest deployment; 1 if it is unknown. */
+/** Returns the speed relative to the fastest deployment. Returns 1 if the speed is unknown. */
 function paceShare({ pace }: DeploymentState, fastest: number): number {
   const part = pace === 0 ? 1 : pace / fastest;
   return part > leastPart ? 1 : part;
@@ -176,12 +178,15 @@ function rampOf({ engine, health }: DeploymentState, nowMs: number): number {
   return wellMs >= slowStartMs ? 1 : Math.max(slowStart, wellMs / slowStartMs);
 }
 
-/** Returns a score for a weighted draw; the lowest wins. A deployment wins in proportion to its share. */
+/**
+ * Returns a score for a weighted random draw, in which the lowest score wins. A deployment wins in proportion to its
+ * share.
+ */
 function lotOf(part: number, share: number): number {
   return -Math.log(1 - part) / share;
 }
 
-/** Mixes two numbers into a pseudo-random number in [0, 1). */
+/** Returns a pseudo-random number in [0, 1) that depends on both numbers. */
 function mixed(one: number, other: number): number {
   let bits = Math.imul(one ^ other, 0x9e3779b1);
   bits = Math.imul(bits ^ (bits >>> 15), 0x85ebca6b);

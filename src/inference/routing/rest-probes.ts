@@ -1,11 +1,12 @@
-// Asks suspended engines for their models when the suspension ends, so that no client request has to test them.
+// Tests suspended engines when the suspension ends, by requesting their list of models. So no client's request has to
+// be the test.
 import type { Engine } from "../../domain/models/engine.ts";
 import type { Catalog } from "../models/catalog.ts";
 import type { Router } from "./route.ts";
 
 export interface RestProbesOptions {
   router: Pick<Router, "onRest" | "claimEngine" | "releaseEngine">;
-  /** Asks one engine for its models. The result reaches the router. */
+  /** Asks one engine for its models. The router learns the result. */
   catalog: Pick<Catalog, "refreshSource">;
 }
 
@@ -36,10 +37,10 @@ export class RestProbes {
 
   async #probe(engine: Engine): Promise<void> {
     const { router, catalog } = this.#options;
-    // The engine has recovered, or a request is already testing it.
+    // If the engine has recovered, or if a request is already testing it, no test is needed.
     if (!router.claimEngine(engine)) return;
     await catalog.refreshSource(engine);
-    // If the engine did not list its models, that proves nothing; a request must test it.
+    // If the engine did not list its models, the test has no result, so a request must be the test.
     router.releaseEngine(engine);
   }
 }

@@ -1,16 +1,16 @@
-// Reads from a response when the model server may be asked again.
+// Reads from a response after how many seconds the model server may be asked again.
 
 interface Fields {
   get(name: string): string | null;
 }
 
-/** Maximum seconds: SDKs wait no longer, and OpenAI's SDK ignores more than a minute. */
+/** Maximum seconds. SDKs do not wait longer, and OpenAI's SDK ignores values above a minute. */
 const maxSeconds = 60;
 const defaultSeconds = 5;
 
 /**
- * Returns whole seconds from 1 to 60. Reads `retry-after-ms` (OpenAI, Azure), then `Retry-After` (RFC 9110, 10.2.3), in
- * seconds or as a date by the server's clock. Default: 5.
+ * Returns a whole number of seconds from 1 to 60. Reads `retry-after-ms` (OpenAI, Azure). If it is missing, reads
+ * `Retry-After` (RFC 9110, 10.2.3), in seconds or as a date by the server's clock. Default: 5.
  */
 export function retryAfterOf(headers: Fields): number {
   const said = [inMs(headers), inSeconds(headers), untilDate(headers)].find((seconds) => seconds > 0);

@@ -1,12 +1,12 @@
 // Limits the retries of a model's requests, so that an outage does not multiply the load.
 import type { Clock } from "../../base/clock.ts";
 
-/** Allowed retries as a fraction of recent requests, and the number that is always allowed. */
+/** Allowed retries as a fraction of recent requests. `always` is the number of retries that is allowed in any case. */
 const share = 0.2;
 const always = 10;
 const halfMs = 5_000;
 
-/** Counts requests and retries of the last 5 to 10 seconds, in two halves. */
+/** Counts the requests and retries of the last 5 to 10 seconds, in two periods of 5 seconds. */
 export class RetryBudget {
   readonly #clock: Clock;
   readonly #gateways: () => number;
@@ -19,8 +19,8 @@ export class RetryBudget {
   #halfEndsMs = 0;
 
   /**
-   * `gateways` returns the number of processes that use the same servers. They share the retries that are always
-   * allowed; each has at least one.
+   * `gateways` returns the number of processes that use the same model servers. The processes share the retries that
+   * are allowed in any case; each has at least one.
    */
   constructor(clock: Clock, gateways: () => number = () => 1) {
     this.#clock = clock;
@@ -40,8 +40,8 @@ export class RetryBudget {
   }
 
   /**
-   * Returns whether a refused request may be sent again in another form, and counts that if so. A refusal costs a
-   * server little, so about each request may be repeated once, and retries after failures are left as they are.
+   * Returns whether a refused request may be sent again in another form. If so, counts the repetition. A refusal costs
+   * a server little, so as many repetitions as requests are allowed, and they do not reduce the retries after failures.
    */
   takeRepetition(): boolean {
     this.#turn();

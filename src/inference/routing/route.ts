@@ -1,4 +1,4 @@
-// Chooses the order in which a model's deployments are tried: by health, then load, cached prompts and least work.
+// Chooses the order in which a model's deployments are tried: by health, then by load, cached prompts and least work.
 import type { Clock } from "../../base/clock.ts";
 import type { Engine, EngineLoad } from "../../domain/models/engine.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
@@ -14,31 +14,36 @@ import { RetryBudget } from "./retry-budget.ts";
 
 /** The parts of a request that its routing depends on. */
 export interface Workload extends RequestSize {
-  /** Returns the hashes of the prompt's beginning, the same each time. Called only if there are several deployments. */
+  /**
+   * Returns the hashes of the prompt's beginning, always the same object. Called only if there are several deployments.
+   */
   prefix(): PromptPrefix | undefined;
 }
 
-/** The cause of a failure: the whole engine, or one model on it. */
+/** The part that failed: the whole engine, or one model on it. */
 export type FailureScope = "engine" | "deployment";
 
-/** Milliseconds for which the load that a server reported is used. */
+/** Milliseconds for which the load that a server has reported is used. */
 const saidMs = 10_000;
-/** Work of a prompt token that was sent before and may be cached. Found by simulation. */
+/** Work of a prompt token that was sent before and so may be cached. The value was found by simulation. */
 const warmTokenWork = 0.25;
-/** Maximum models for which sent prompts are remembered. The oldest table is dropped. */
+/** Maximum models for which sent prompts are remembered. If there are more, the oldest table is dropped. */
 const maxTables = 32;
-/** Maximum remembered hashes for each deployment, and for all together, per generation: about 25 MB. */
+/**
+ * Maximum remembered hashes in a generation, for each deployment. `hashesInAll` is the maximum for all together, about
+ * 25 MB.
+ */
 const hashesEach = 2_048;
 const hashesInAll = 262_144;
 
 export class Router {
-  /** Names of draining engines, which finish their requests and get no new ones. */
+  /** Names of engines that are draining: they finish their requests and get no new ones. */
   drained: ReadonlySet<string> = new Set();
-  /** Called when an engine is suspended. It may be tested after `restMs`. */
+  /** Called when an engine is suspended. After `restMs` it may be tested. */
   onRest: ((engine: Engine, restMs: number) => void) | undefined;
-  /** Called after an attempt that its engine failed. */
+  /** Called after an attempt at which the engine failed. */
   onFault: (() => void) | undefined;
-  /** Watches requests whose answers have not begun and that another deployment could answer. */
+  /** Watches requests whose answers have not begun, if another deployment could answer them. */
   readonly overdue = new OverdueWatch();
   /** Returns the number of gateway processes that use the same engines, including this one. */
   gateways: () => number = () => 1;
@@ -49,13 +54,15 @@ export class Router {
   readonly #tables = new Map<string, PrefixTable<DeploymentState>>();
   readonly #budgets = new Map<string, RetryBudget>();
 
-  /** `random` returns numbers from 0 up to, but not including, 1. */
+  /** `random` returns numbers from 0 up to but not including 1. */
   constructor(clock: Clock, random: () => number = Math.random) {
     this.#clock = clock;
     this.#random = random;
   }
 
-  /** Returns the deployments in the order in which they are tried, without draining ones. May be empty. */
+  /**
+   * Returns the deployments in the order in which to try them. Draining ones are left out, so the list may be empty.
+   */
   order(model: Model, workload: Workload): readonly Deployment[] {
     const open = this.#open(model);
     return open.length < 2 ? open : this.#rank(open, model, workload);
@@ -75,7 +82,7 @@ export class Router {
     return ranked(candidates, { size: workload, prefix, nowMs, gateways: this.gateways() }, this.#random);
   }
 
-  /** Returns the health of the engine or of this model on it, whichever is worse. */
+  /** Returns the health of the engine or that of this model on it, whichever is worse. */
   state(deployment: Deployment): HealthState {
     return stateOf(this.#state(deployment), this.#clock.monotonicMs());
   }
@@ -91,13 +98,13 @@ export class Router {
     return this.#open(model).some((deployment) => !this.resting(deployment));
   }
 
-  /** Returns the attempts at the engine, and those at each of its models. */
+  /** Returns the recorded attempts at the engine, and those at each of its models. */
   attemptsAt(engine: Engine): { all: AttemptRecord; models: ReadonlyMap<string, { attempts: AttemptRecord }> } {
     const { attempts, models } = this.#engine(engine);
     return { all: attempts, models };
   }
 
-  /** Counts an attempt that the engine failed. */
+  /** Records an attempt at which the engine failed. */
   countFailure(deployment: Deployment, fault: Fault): void {
     const { attempts, engine } = this.#state(deployment);
     const nowMs = this.#clock.monotonicMs();
@@ -106,7 +113,7 @@ export class Router {
     this.onFault?.();
   }
 
-  /** Adds attempts that a worker process made. */
+  /** Adds attempts that a worker process has made. */
   addAttempts(engine: Engine, model: string, delta: AttemptDelta): void {
     const { attempts, engine: whole } = this.#stateOf(engine, model);
     const nowMs = this.#clock.monotonicMs();
@@ -119,15 +126,15 @@ export class Router {
     return this.#engine(engine).health.state(this.#clock.monotonicMs());
   }
 
-  /** Reports whether the engine or one of its models has failed and has not recovered. */
+  /** Reports whether the engine or one of its models has failed and has not recovered yet. */
   rests(engine: Engine): boolean {
     const { health, models } = this.#engine(engine);
     return !health.isWell || [...models.values()].some((model) => !model.health.isWell);
   }
 
   /**
-   * Call when taking a slot. Returns true if the request is the test of a suspended deployment. The result must then be
-   * reported, or `release` called.
+   * Must be called when a slot is taken. Returns true if the request tests a suspended deployment. The caller must then
+   * report the result, or call `release`.
    */
   claim(deployment: Deployment): boolean {
     const state = this.#state(deployment);
@@ -137,14 +144,14 @@ export class Router {
     return state.health.claim(nowMs) || triesEngine;
   }
 
-  /** Called if the test had no result. */
+  /** Called if the test of a suspended deployment had no result. */
   release(deployment: Deployment): void {
     const { engine, health } = this.#state(deployment);
     engine.health.release();
     health.release();
   }
 
-  /** Counts the request's work as open until it ends, and records that the deployment gets its prompt. */
+  /** Counts the work of the request as open until the request ends. Records that the deployment is sent the prompt. */
   begin(
     deployment: Deployment,
     model: Model,
@@ -153,7 +160,7 @@ export class Router {
   ): Assignment {
     const state = this.#state(deployment);
     let { promptTokens } = workload;
-    // The speed of a model's only deployment is not measured.
+    // If the model has only one deployment, its speed is not measured.
     const isAlone = model.deployments.length < 2;
     const prefix = !isAlone && this.#isChoice(model) ? workload.prefix() : undefined;
     if (prefix) {
@@ -178,7 +185,7 @@ export class Router {
       this.unreachable(deployment.engine);
     } else {
       const nowMs = this.#clock.monotonicMs();
-      // The engine responded, so the fault is only in this model.
+      // The engine has responded, so only this model on it has failed.
       engine.health.succeeded(nowMs);
       health.failed(nowMs, this.#random);
     }
@@ -190,20 +197,20 @@ export class Router {
   }
 
   /**
-   * Called when the engine did not list its models in time. `sinceMs` is when the poll began. An engine that sent an
-   * answer meanwhile is only busy.
+   * Called if the engine did not list its models in time. `sinceMs` is the time at which the poll began. An engine that
+   * has sent an answer since then is merely busy.
    */
   silent(engine: Engine, sinceMs: number): void {
     const { answeredMs, answering } = this.#engine(engine);
     if (answering === 0 && answeredMs < sinceMs) this.unreachable(engine);
   }
 
-  /** Reports whether any answer of the engine began after `sinceMs` (monotonic milliseconds). */
+  /** Reports whether any answer of the engine has begun after `sinceMs` (monotonic milliseconds). */
   answeredSince(engine: Engine, sinceMs: number): boolean {
     return this.#engine(engine).answeredMs > sinceMs;
   }
 
-  /** Reports whether the engine is in the middle of an answer. */
+  /** Reports whether the engine is sending an answer at the moment. */
   isAnswering(engine: Engine): boolean {
     return this.#engine(engine).answering > 0;
   }
@@ -214,7 +221,7 @@ export class Router {
     if (health.failed(nowMs, this.#random)) this.onRest?.(engine, health.restLeftMs(nowMs));
   }
 
-  /** Records the load that the engine reports. Requests that are not this gateway's come from other senders. */
+  /** Records the load that the engine has reported. Requests that this gateway did not send are from other senders. */
   said(engine: Engine, load: EngineLoad): void {
     const state = this.#engine(engine);
     state.said = load;
@@ -222,13 +229,13 @@ export class Router {
     state.saidUntilMs = this.#clock.monotonicMs() + saidMs;
   }
 
-  /** Returns the load that the engine reported; undefined without a recent report. */
+  /** Returns the load that the engine has reported, or undefined if there is no recent report. */
   loadOf(engine: Engine): EngineLoad | undefined {
     const { said, saidUntilMs } = this.#engine(engine);
     return saidUntilMs > this.#clock.monotonicMs() ? said : undefined;
   }
 
-  /** Does the same as `claim`, for a test that is not a client's request. */
+  /** Does the same as `claim`, for a test that is no client's request. */
   claimEngine(engine: Engine): boolean {
     return this.#engine(engine).health.claim(this.#clock.monotonicMs());
   }
@@ -237,7 +244,7 @@ export class Router {
     this.#engine(engine).health.release();
   }
 
-  /** Returns the monotonic time at which the engine got its last request. */
+  /** Returns the time in monotonic milliseconds at which the engine got its last request. */
   lastUsedMs(engine: Engine): number {
     return this.#engine(engine).lastUsedMs;
   }
@@ -266,12 +273,12 @@ export class Router {
     return deployments.filter(({ engine }) => this.isOpen(engine));
   }
 
-  /** Reports whether the engine takes new requests: it is connected and not draining. */
+  /** Reports whether the engine accepts new requests, which means that it is connected and not draining. */
   isOpen({ name, accepts }: Engine): boolean {
     return accepts !== false && !this.drained.has(name);
   }
 
-  /** Reports whether the model has several healthy deployments. For a single one, prompts need not be remembered. */
+  /** Reports whether the model has several healthy deployments. With only one, sent prompts need not be remembered. */
   #isChoice(model: Model): boolean {
     const nowMs = this.#clock.monotonicMs();
     let well = 0;
@@ -279,7 +286,10 @@ export class Router {
     return well > 1;
   }
 
-  /** Returns how many characters of the prompt the deployment was sent before, and records that it gets the prompt. */
+  /**
+   * Records that the deployment is sent the prompt. Returns how many characters of its beginning the deployment was
+   * sent before.
+   */
   #remember({ id, deployments }: Model, state: DeploymentState, prefix: PromptPrefix): number {
     if (prefix.hashes.length === 0) return 0;
     let table = this.#tables.get(id);
@@ -299,7 +309,7 @@ export class Router {
   #state(deployment: Deployment): DeploymentState {
     let state = this.#deployments.get(deployment);
     if (!state) {
-      // The catalog creates new `Deployment` objects at each poll, so the state is found by engine and model.
+      // The catalog creates new `Deployment` objects at each poll, so the state is looked up by engine and model.
       state = this.#stateOf(deployment.engine, deployment.model);
       this.#deployments.set(deployment, state);
     }

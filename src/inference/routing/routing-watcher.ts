@@ -1,4 +1,4 @@
-// Polls whether another process changed upstreams, nodes or MCP servers, and then reloads them.
+// Polls whether another process has changed upstreams, nodes or MCP servers. If so, reloads them.
 
 import type { Log } from "../../base/log.ts";
 import type { ChangeFeed } from "../../domain/change-feed.ts";
@@ -8,7 +8,7 @@ import { withDeadline } from "../../policy/deadline.ts";
 export interface RoutingWatcherOptions {
   store: Pick<UpstreamStore, "routingRevision">;
   feed: Pick<ChangeFeed, "onChange">;
-  /** Reads upstreams, nodes and MCP servers from the database. If it rejects, the next poll calls it again. */
+  /** Reads upstreams, nodes and MCP servers from the database. If it rejects, it is called again at the next poll. */
   reload(): Promise<void>;
   log: Log;
   pollMs?: number;
@@ -30,7 +30,7 @@ export class RoutingWatcher {
     this.#options = options;
   }
 
-  /** Starts polling. The first poll reloads everything, because something may have changed since it was read. */
+  /** Starts polling. The first poll reloads everything, because data that was read earlier may have changed since. */
   start(): void {
     const { feed, pollMs = defaultPollMs } = this.#options;
     this.#timer = setInterval(() => void this.poll(), pollMs);
@@ -39,19 +39,19 @@ export class RoutingWatcher {
     void this.poll();
   }
 
-  /** Adds another callback that is called when the revision has changed. */
+  /** Adds a callback, which is also called when the revision has changed. */
   also(reload: () => Promise<void>): void {
     this.#others.push(reload);
   }
 
-  /** Stops polling. Resolves when the database is no longer used. */
+  /** Stops polling. Resolves when this object no longer uses the database. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
     this.#timer = undefined;
     await this.#polling;
   }
 
-  /** Polls now. Resolves when earlier changes are loaded, or cannot be read. Never rejects. */
+  /** Polls now. Resolves when all earlier changes are loaded, or when they cannot be read. Never rejects. */
   poll(): Promise<void> {
     this.#again = true;
     this.#polling ??= this.#pollUntilQuiet().finally(() => {
@@ -60,7 +60,7 @@ export class RoutingWatcher {
     return this.#polling;
   }
 
-  /** Polls again if a change was reported during a poll, because the poll may have missed it. */
+  /** Polls. If a change was reported meanwhile, polls again, because the poll may have missed the change. */
   async #pollUntilQuiet(): Promise<void> {
     const { log } = this.#options;
     while (this.#again && this.#timer !== undefined) {

@@ -1,4 +1,4 @@
-// Checks before an engine is asked whether a model can serve a request.
+// Checks whether a model can serve a request, before an engine is asked.
 import { fieldError } from "../../base/errors.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
 import type { DecodedRequest } from "../../requests/decoded-request.ts";
@@ -21,8 +21,8 @@ export function isServable(model: Model, request: DecodedRequest): boolean {
 }
 
 /**
- * Refuses a request only if the model declares that it lacks the capability. An undeclared capability is left to the
- * engine.
+ * Refuses the request if the model declares that it lacks the capability. If the capability is not declared, the engine
+ * decides.
  */
 function requireCapability(model: Model, { dialect }: DecodedRequest): void {
   if (model.capabilities?.[dialect.capability] === false) {
@@ -34,8 +34,8 @@ function requireCapability(model: Model, { dialect }: DecodedRequest): void {
 }
 
 /**
- * Throws `invalid_request` if no deployment accepts multipart forms. A model without deployments passes, because a
- * later error is more useful.
+ * Throws `invalid_request` if no deployment accepts multipart forms. If the model has no deployments, does nothing,
+ * because a later error is more useful.
  */
 function requireFormsTaken({ id, deployments }: Model): void {
   if (deployments.length === 0 || deployments.some(takesForms)) return;

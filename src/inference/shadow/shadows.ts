@@ -1,5 +1,5 @@
-// Sends a share of a model's requests to a second model. Clients do not see these shadow requests, which use only
-// idle slots.
+// Sends copies of some of a model's requests to a second model. Clients do not see these shadow requests, which only
+// use idle slots.
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
@@ -14,8 +14,8 @@ import type { OwnCalls } from "../own-calls.ts";
 import { isServable } from "../routing/servable.ts";
 
 /**
- * `gave_way`: a client's request needed the slot. `dropped`: no idle slot or no memory. `skipped`: the second model
- * cannot or may not serve the request.
+ * Results of shadow requests. `gave_way`: a client's request needed the slot. `dropped`: there was no idle slot or no
+ * memory. `skipped`: the second model cannot or may not serve the request.
  */
 export const shadowResults = ["answered", "failed", "gave_way", "dropped", "skipped"] as const;
 export type ShadowResult = (typeof shadowResults)[number];
@@ -32,7 +32,7 @@ export interface ShadowsOptions {
   catalog: Pick<InferenceDeps["catalog"], "get">;
   capacity: Pick<InferenceDeps["capacity"], "idleSlots">;
   guardrails: Guardrails | undefined;
-  /** The memory account for all shadow requests, separate from those of clients. */
+  /** The memory account of all shadow requests together, separate from the accounts of clients. */
   memoryAccount: MemoryAccount;
 }
 
@@ -44,7 +44,8 @@ interface Shadowed {
   readonly requestId: string;
   readonly neverLeaves: boolean;
   /**
-   * Names of the second model's guardrails: those that must still check the request, and those that have checked it.
+   * Names of the second model's guardrails that must still check the request. `checkedBy` names those that have already
+   * checked it.
    */
   readonly names: readonly string[];
   readonly checkedBy: readonly string[] | undefined;
@@ -52,7 +53,7 @@ interface Shadowed {
 
 /** Maximum concurrent shadow requests in this process. */
 const maxAtOnce = 64;
-/** Milliseconds after which a shadow request is cancelled; otherwise it might hold its slot forever. */
+/** Milliseconds after which a shadow request is cancelled, because it might otherwise hold its slot forever. */
 const maxMs = 10 * 60_000;
 
 export class Shadows implements ShadowSender {
@@ -71,7 +72,7 @@ export class Shadows implements ShadowSender {
   /** Called when a client's request is being sent. Starts the shadow request afterwards. Never throws. */
   sent(policy: ShadowPolicy, model: string, call: ShadowedCall): void {
     const { request, requestId, onWanted } = call;
-    // Batch lines are background requests themselves. Sealed content can be opened only for the client.
+    // Lines of a batch are background requests themselves. Sealed content can only be opened for the client.
     if (onWanted || request.form || request.background || request.maySeal || !request.dialect.generates) return;
     if (!isSampled(requestId, policy.percent)) return;
     setImmediate(() => this.#begin(policy, model, call));
@@ -144,7 +145,10 @@ export class Shadows implements ShadowSender {
   }
 }
 
-/** Decides by a hash of the request id, so that a retried request gets the same decision. */
+/**
+ * Decides whether a request gets a shadow request. The decision depends on a hash of the request id, so a retry of the
+ * request gets the same decision.
+ */
 export function isSampled(requestId: string, percent: number): boolean {
   return (Bun.hash.xxHash32(requestId) / 2 ** 32) * 100 < percent;
 }
@@ -153,7 +157,7 @@ function isLocal({ deployments }: Model): boolean {
   return deployments.length > 0 && deployments.every(({ local }) => local);
 }
 
-/** Returns the body of the shadow request, which neither streams nor stores the answer. */
+/** Returns the body of the shadow request. It requests no stream and no storage. */
 function bodyOf({ body, dialect }: DecodedRequest, model: string): string {
   const { stream: _stream, stream_options: _options, store: _store, ...asked } = body;
   return JSON.stringify({ ...asked, model, ...(dialect.kept && { store: false }) });

@@ -1,5 +1,5 @@
-// Chooses which model gets a request if a model's requests are split. All requests of a conversation get the same
-// model, in every process.
+// Chooses the model that answers, if the requests of a model are split among several. All requests of a conversation
+// get the same model, in every process.
 import type { Model } from "../../domain/models/model.ts";
 import type { SplitPart } from "../../domain/models/policies/traffic.ts";
 import { accessibleModel } from "../../policy/authorize.ts";
@@ -9,8 +9,8 @@ import { promptPrefixOf } from "../routing/prompt-prefix.ts";
 import { isServable } from "../routing/servable.ts";
 
 /**
- * Returns the model that answers. The requested model answers if the chosen one cannot or may not serve the request.
- * Embeddings are never split, because vectors of different models are not comparable.
+ * Returns the model that answers. If the chosen model cannot or may not serve the request, this is the requested model.
+ * Embeddings are never split, because vectors from different models cannot be compared.
  */
 export function splitOf(
   asked: Model,
@@ -27,8 +27,8 @@ export function splitOf(
 }
 
 /**
- * Returns the model with the lowest score (weighted rendezvous hashing): each has a score for each conversation, and a
- * higher percentage lowers it. A model whose percentage rises keeps its conversations.
+ * Returns the model with the lowest score (weighted rendezvous hashing). Each model has a score for each conversation,
+ * and a higher percentage lowers the score. If the percentage of a model rises, it keeps its conversations.
  */
 export function partOf(asked: string, parts: readonly SplitPart[], conversation: string): string {
   const own = parts.reduce((remaining, { percent }) => remaining - percent, 100);
@@ -43,13 +43,14 @@ export function partOf(asked: string, parts: readonly SplitPart[], conversation:
 
 function scoreOf(asked: string, part: string, percent: number, conversation: string): number {
   if (percent <= 0) return Number.POSITIVE_INFINITY;
-  // The hash must be the same in every process and after every start, so it depends on no secret of the installation.
+  // The hash depends on no secret of the installation, because it must be the same in every process and after every
+  // start.
   const hash = Bun.hash.xxHash64(`${asked}\n${part}\n${conversation}`);
   const uniform = (Number(hash >> 11n) + 0.5) / 2 ** 53;
   return -Math.log(uniform) / percent;
 }
 
-/** Returns a value that all requests of a conversation share. Other accounts get different values. */
+/** Returns a value that all requests of a conversation have in common. Different accounts never have the same value. */
 export function conversationOf(request: DecodedRequest, accountId: string): string {
   const { goesOn, endUser } = request;
   if (goesOn?.conversationId) return `${accountId} conversation ${goesOn.conversationId}`;

@@ -1,12 +1,12 @@
-// Records where the members that the gateway reads begin and end, and their counts, during one byte scan of a request
-// body.
+// Records the positions, and some values and item counts, of the body members that the gateway reads. All are found in
+// one scan over the bytes of a request body.
 import { afterSpace, isSame, latin1, numberPassed, textAt } from "../../base/text/json-bytes.ts";
 import type { IsolatedMember } from "../../domain/models/isolation.ts";
 import { asksForUsage, type BodyFacts, type MemberRange } from "../facts.ts";
 import { kindAt } from "./kind-at.ts";
 import { arrayKind, falseKind, noKind, nullKind, numberKind, textKind, trueKind } from "./rule.ts";
 
-/** Index of each noted member in the arrays of `BodyNotes`. */
+/** For each recorded member, its index in the arrays of `BodyNotes`. */
 export const notes = {
   ...{ model: 0, stream: 1, streamOptions: 2, choices: 3, bestOf: 4 },
   ...{ newerLimit: 5, olderLimit: 6, store: 7, prompt: 8, stop: 9 },
@@ -23,26 +23,30 @@ const isolatingNotes = [
   ["metadata", notes.metadata],
 ] as const satisfies readonly (readonly [IsolatedMember["name"], number])[];
 const offset = Object.keys(notes).length;
-/** The maximum number of unknown members whose offsets are recorded. */
+/** Maximum number of unknown members whose positions are recorded. */
 const maxUnknown = 16;
 const noMembers: readonly MemberRange[] = [];
 const onlyUsage = Buffer.from('{"include_usage":true}');
 
 /**
- * Body facts of the loaded text. All bodies share one object, so callers copy the facts before they load the next text.
+ * The facts of the body that was scanned last. There is only one such object, so callers must copy the facts before the
+ * next scan.
  */
 export class BodyNotes implements BodyFacts {
   promptTokens = 0;
   hasMedia = false;
-  /** The number of body members without a rule that the scan passed. */
+  /** Number of members of the body that the scan found no rule for. */
   #unknown = 0;
-  /** Byte offsets of the first of these members, each from its name to the end of its value. */
+  /**
+   * Byte offsets at which the first unknown members begin and end. Each range extends from the member's name to the end
+   * of its value.
+   */
   readonly #unknownStarts = new Int32Array(maxUnknown);
   readonly #unknownEnds = new Int32Array(maxUnknown);
-  /** Byte offsets of the noted values; start and end are 0 for an absent member. */
+  /** Byte offsets at which the recorded values begin and end. Both are 0 if the member is missing. */
   readonly #starts = new Int32Array(offset);
   readonly #ends = new Int32Array(offset);
-  /** Values of noted numbers, and item counts of noted arrays. */
+  /** Values of recorded numbers. `#items` has the item counts of recorded arrays. */
   readonly #numbers = new Float64Array(offset);
   readonly #items = new Int32Array(offset);
 
@@ -54,7 +58,7 @@ export class BodyNotes implements BodyFacts {
     this.#ends.fill(0);
   }
 
-  /** Records the value that the scan has just passed. `items` is the item count if the value is an array. */
+  /** Records the value that the scan has just passed. `items` is the number of its items if the value is an array. */
   add(note: number, start: number, end: number, items: number): void {
     this.#starts[note] = start;
     this.#ends[note] = end;
@@ -62,7 +66,7 @@ export class BodyNotes implements BodyFacts {
     this.#items[note] = items;
   }
 
-  /** Records where a body member without a rule begins and ends. */
+  /** Records the position of a body member for which there is no rule. */
   addUnknown(start: number, end: number): void {
     if (this.#unknown < maxUnknown) {
       this.#unknownStarts[this.#unknown] = start;
@@ -139,8 +143,8 @@ export class BodyNotes implements BodyFacts {
   }
 
   /**
-   * True if the body refers to a stored response or conversation. References to stored items do not count here, because
-   * a body with such items is parsed in full.
+   * True if the body refers to a stored response or conversation. References to stored items need not be found here,
+   * because a body with such items is parsed completely.
    */
   get namesKept(): boolean {
     return this.#isNamed(notes.previous) || this.#isNamed(notes.conversation);
@@ -185,21 +189,24 @@ export class BodyNotes implements BodyFacts {
     return members;
   }
 
-  /** Returns `safety_identifier` if that member is a text with content, and otherwise the older member `user`. */
+  /**
+   * Returns the member that names the user: `safety_identifier` if it is a non-empty text, and otherwise the older
+   * member `user`.
+   */
   get #userNote(): number {
     const length = (this.#ends[notes.safetyIdentifier] as number) - (this.#starts[notes.safetyIdentifier] as number);
     const isSaid = length > 2 && this.#kindOf(notes.safetyIdentifier) === textKind;
     return isSaid ? notes.safetyIdentifier : notes.user;
   }
 
-  /** Returns the number of texts in the prompt, as `countTexts` does. */
+  /** Returns the number of texts in the prompt, counted in the same way as by `countTexts`. */
   get prompts(): number {
     if (this.#kindOf(notes.prompt) !== arrayKind) return 1;
     const first = kindAt(afterSpace((this.#starts[notes.prompt] as number) + 1));
     return first === numberKind ? 1 : this.promptItems;
   }
 
-  /** Returns the number of items in the prompt; 0 if the prompt is no array. */
+  /** Returns the number of items in the prompt, or 0 if the prompt is no array. */
   get promptItems(): number {
     return this.#kindOf(notes.prompt) === arrayKind ? (this.#items[notes.prompt] as number) : 0;
   }
@@ -214,7 +221,7 @@ export class BodyNotes implements BodyFacts {
     return start === 0 ? noKind : kindAt(start);
   }
 
-  /** Returns undefined for an absent member and null for a value that is no number. */
+  /** Returns the value of a number. Returns undefined if the member is missing, and null if its value is no number. */
   #numberOf(note: number): number | null | undefined {
     const kind = this.#kindOf(note);
     return kind === numberKind ? this.#numbers[note] : kind === noKind ? undefined : null;

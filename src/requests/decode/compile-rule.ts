@@ -1,4 +1,4 @@
-// Compiles a JSON schema, and the gateway's uses of some members, into a rule.
+// Compiles a JSON schema into a rule. The rule also contains what the gateway does with some members.
 import { z } from "zod";
 import { hashOf } from "../../base/text/json-bytes.ts";
 import { bareName, doubtfulNames, refusedNames } from "../../domain/names/field-names.ts";
@@ -23,19 +23,22 @@ import {
 } from "./rule.ts";
 
 /**
- * The use of a member by the gateway, besides the check of its shape: counts its tokens, records its position, or requires
- * a full parse.
+ * The gateway's use of a member, besides the check of its shape: its tokens are counted, its position is recorded, or
+ * it requires a complete parse.
  */
 export interface MemberUse {
   readonly as?: "json" | "prompt" | "shown" | "type" | "unreadable";
   readonly note?: number;
-  /** Names of inner members that the gateway reads. */
+  /** Names of members within this member that the gateway reads. */
   readonly decisive?: readonly string[];
-  /** Uses of the inner members, or of the members of each item. */
+  /** Uses of the members within this member. If it is an array, of the members of each item. */
   readonly members?: MemberUses;
-  /** The texts that the byte scan accepts for the member; any other text requires a full parse. */
+  /** Texts that the byte scan accepts as the member's value. Any other text requires a complete parse. */
   readonly only?: readonly string[];
-  /** True if the member identifies the kind of its object. An object without such a member requires a full parse. */
+  /**
+   * True if the member identifies the kind of its object. If an object lacks such a member, a complete parse is
+   * required.
+   */
   readonly identifies?: boolean;
 }
 export type MemberUses = Readonly<Record<string, MemberUse>>;
@@ -52,7 +55,7 @@ const partUses: MemberUses = {
   tool_call_id: {},
 };
 const promptUses: MemberUses = { ...partUses, type: { as: "unreadable" } };
-/** Members whose tokens do not count, as in `shownTokens`, and members that may mark their object as media. */
+/** Members whose tokens are not counted, as in `shownTokens`, and members that may mark their object as media. */
 const shownUses: MemberUses = {
   ...Object.fromEntries([...notShown].map((name) => [name, {}])),
   encrypted_content: { note: notes.sealed },
@@ -62,7 +65,7 @@ const shownUses: MemberUses = {
 const textTypes: readonly unknown[] = ["text", "refusal"];
 const infinite = Number.POSITIVE_INFINITY;
 
-/** JSON Schema types by the kind of value. */
+/** For each kind of value, its type in JSON Schema. */
 const types = new Map([
   [textKind, "string"],
   [numberKind, "number"],
@@ -77,7 +80,7 @@ const kinds = Array.from({ length: types.size + 1 }, (_, kind) => kind);
 /** Accepts any value. */
 export const anyValue = openRule();
 /**
- * Accepts any value in a full parse but none in the byte scan. Used where the shape of a value decides how its tokens
+ * Accepts any value in a complete parse, but none in the byte scan. Used if the shape of a value decides how its tokens
  * are counted.
  */
 const unreadable = new ValueRule([{}]);
@@ -87,7 +90,7 @@ const beside = [...refusedNames, ...doubtfulNames].map((name) => memberRule(name
 /** Accepts any value except a text that names a media type. */
 const anyType = openRule();
 anyType.isType = true;
-/** Accepts any value. The byte scan counts the tokens of the whole value, like `shownTokens`. */
+/** Accepts any value. The byte scan counts the tokens of the whole value, in the same way as `shownTokens`. */
 const shownValue = openRule("shown");
 
 function openRule(as?: "shown"): ValueRule {
@@ -102,7 +105,7 @@ function openRule(as?: "shown"): ValueRule {
     names: undefined,
     checksAll: false,
     isReadable: true,
-    // The client chooses the names in objects without a schema, so these names are not compared with known ones.
+    // In objects without a schema, the client chooses the names. So these names are not compared with known names.
     isNamed: false,
     isMedia: false,
     decisiveHashes: new Int32Array(),
@@ -150,8 +153,8 @@ function valueRule(options: readonly Node[], use: MemberUse = {}): ValueRule {
 }
 
 /**
- * Compiles the rule of an object whose tokens are all counted. `uses` adds to `shownUses`, which apply to all such
- * objects.
+ * Compiles the rule of an object whose tokens are all counted. `shownUses` applies to all such objects, and `uses` adds
+ * more.
  */
 function shownRule(
   { properties = {}, required = [], propertyNames, additionalProperties }: Node,
@@ -182,7 +185,7 @@ function shownRule(
   });
 }
 
-/** `isShown` is true if the model reads unknown members as JSON. */
+/** Compiles the rule of an object. `isShown` is true if the model reads unknown members as JSON. */
 function objectRule(
   { properties = {}, required = [], propertyNames, additionalProperties }: Node,
   uses: MemberUses,
@@ -196,7 +199,7 @@ function objectRule(
   };
   const known = new Set([...Object.keys(properties), ...required]);
   const used = new Set([...Object.keys(uses), ...decisive]).difference(known);
-  // Hidden members come first in the byte scan's table, so that they override the schema's rule of the same name.
+  // The byte scan searches `beside` first. So these members override a rule of the schema for the same name.
   const hidden = Object.keys(uses).filter((name) => uses[name]?.as === "unreadable");
   const others = typeof additionalProperties === "object" ? alternatives(additionalProperties) : [{}];
   const other = memberRule("", valueRule(others), isShown ? { as: "json" } : {});
@@ -211,14 +214,18 @@ function objectRule(
     other,
     names,
     checksAll: propertyNames !== undefined || typeof additionalProperties === "object",
-    // An object without known members may be an image or a text, so the byte scan cannot count its tokens.
+    // An object without known members may be an image or a text. The byte scan cannot count the tokens of such an
+    // object.
     isReadable: !(isShown && known.size === 0 && names === undefined && other.value.isOpen),
     isMedia,
     decisiveHashes: Int32Array.from(decisive, (name) => hashOf(Buffer.from(bareName(name)))),
   });
 }
 
-/** Returns undefined if the schema allows every name; JSON names are always strings. */
+/**
+ * Returns the rule for the names in an object. Returns undefined if the schema allows every name; names in JSON are
+ * always strings.
+ */
 function nameRule(node: Node): ValueRule | undefined {
   const { type: _, ...others } = node;
   return isFree(others) ? undefined : valueRule([node]);
@@ -240,7 +247,10 @@ function memberRule(name: string, value: ValueRule, use: MemberUse = {}, isRequi
   };
 }
 
-/** Builds the rules of objects that the member `tag` distinguishes. */
+/**
+ * Returns a function that compiles the rule of one alternative of an object. The value of the member `tag`
+ * distinguishes the alternatives.
+ */
 function optionRule(tag: string, isPrompt: boolean): (option: Node) => ObjectRule {
   const isType = tag === "type";
   const uses = !isPrompt ? {} : isType ? partUses : promptUses;
@@ -292,7 +302,8 @@ function textRule(node: Node, only?: readonly unknown[]): TextRule {
   return {
     least,
     most,
-    // A character has at least one byte, and a text of several bytes has at least one character.
+    // The number of bytes decides if possible: each character has at least one byte, and a text with bytes has at least
+    // one character.
     maxBytes: least <= 1 && pattern === undefined ? most : -1,
     pattern: pattern === undefined ? undefined : new RegExp(pattern),
     values,
@@ -321,7 +332,7 @@ function allows(node: Node, value: unknown): boolean {
 }
 
 function fitsKind({ type }: Node, kind: number): boolean {
-  // A fraction also matches `integer`, so that the error message is about its value and not its type.
+  // A fraction matches `integer` here too, so that the error message is about its value and not about its type.
   return type === undefined || type === types.get(kind) || (type === "integer" && kind === numberKind);
 }
 

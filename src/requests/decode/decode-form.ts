@@ -1,4 +1,5 @@
-// Decodes the form of an inference request: converts the fields to JSON and validates the result like a JSON body.
+// Decodes a form with an inference request. The fields are converted to JSON, and the result is validated like a JSON
+// body.
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { fieldError } from "../../base/errors.ts";
 import type { Operation } from "../../domain/models/operation.ts";
@@ -9,14 +10,17 @@ import { decodeRequest, memberRuleOf, type RequestLimits } from "./decode-reques
 import { textKind, type ValueRule } from "./rule.ts";
 
 /**
- * Matches field names as OpenAI's SDKs write them: `name[]` for an item of a list, `name[member]` for a member of an
- * object.
+ * Matches names of form fields in the notation of OpenAI's SDKs: `name[]` for an item of a list, `name[member]` for a
+ * member of an object.
  */
 const inBrackets = /^([^[\]]+)\[([^[\]]*)\]$/;
 const indexText = /^\d{1,3}$/;
 const numberText = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
-/** Decodes a form. Throws a GatewayError. The request refers to the form but does not release it. */
+/**
+ * Decodes a form. Throws a GatewayError if it is invalid. The returned request refers to the form, but does not release
+ * it.
+ */
 export function decodeForm(
   operation: Operation,
   form: ReadForm,
@@ -38,7 +42,7 @@ class FormBody {
   readonly #operation: Operation;
   readonly #files: ReadonlySet<string>;
   readonly #members = new Map<string, unknown>();
-  /** Names of the lists to which later form parts may add items. */
+  /** Names of lists to which later parts of the form may add items. */
   readonly #open = new Set<string>();
 
   constructor(operation: Operation, { files }: TaskForm) {
@@ -68,7 +72,7 @@ class FormBody {
   #add(name: string, of: (rule: ValueRule | undefined) => unknown): void {
     const [, base = name, inner] = inBrackets.exec(name) ?? [];
     const rule = memberRuleOf(this.#operation, base);
-    // A list item may have an index (`name[0]`), because PHP's curl cannot repeat a name.
+    // The name of a list item may contain an index (`name[0]`), because PHP's curl cannot repeat a name.
     const isItem = inner === "" || (inner !== undefined && rule?.arrays !== undefined && indexText.test(inner));
     if (isItem) this.#addItem(base, of(rule?.arrays?.[textKind]?.items));
     else if (inner !== undefined) this.#addMember(base, inner, of(rule?.object?.members.get(inner)?.value));
@@ -77,10 +81,10 @@ class FormBody {
     else this.#members.set(base, of(rule));
   }
 
-  /** Reports whether a repeated field name without brackets adds an item to a list. */
+  /** Reports whether a field whose name has no brackets is an item of a list. */
   #isOneMore(name: string, rule: ValueRule | undefined): boolean {
     if (!rule?.arrays) return false;
-    // A single field value stays a single value if the schema allows one, and otherwise becomes a list of one item.
+    // A single field becomes a single value if the schema allows that, and otherwise a list with one item.
     const mayBeAlone = rule.texts.length > 0 || rule.object !== undefined;
     return !mayBeAlone || this.#members.has(name);
   }
@@ -107,8 +111,8 @@ class FormBody {
 }
 
 /**
- * Converts a field to a number or boolean if the schema expects one. Other fields stay texts, and validation rejects
- * them if they do not fit.
+ * Converts a field to a number or boolean if the schema expects one. Any other field stays a text; if the text does not
+ * fit, the validation rejects it.
  */
 function fieldValue(text: string, rule: ValueRule | undefined): unknown {
   if (!rule || rule.isOpen || rule.texts.length > 0) return text;

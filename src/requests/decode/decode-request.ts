@@ -1,4 +1,5 @@
-// Decodes the body of an inference request in one byte scan; a body that the scan cannot handle is parsed in full.
+// Decodes the body of an inference request in one scan over its bytes. A body that the scan cannot handle is parsed
+// completely.
 import { isAscii, isUtf8 } from "node:buffer";
 import { ByteSpan, withoutMark } from "../../base/bytes/byte-span.ts";
 import { fieldError } from "../../base/errors.ts";
@@ -22,21 +23,23 @@ import { requireFit, validate } from "./validation.ts";
 
 export interface RequestLimits extends BodyLimits {
   messages: number;
-  /** Members that no request may have; undefined if all are allowed. */
+  /** Names of members that no request may have. Undefined if all members are allowed. */
   refusedMembers?: readonly string[];
 }
 
 export function decodeRequest(operation: Operation, sent: ByteSpan, limits: RequestLimits): DecodedRequest {
   const bytes = withoutMark(sent);
   const dialect = dialects[operation];
-  // Tasks count tokens and units from the whole parsed body.
+  // A task is always parsed completely, because tokens and units are counted from the whole body.
   const facts = dialect.task ? undefined : marksIn(dialect, bytes, limits);
   const request = facts ? new DecodedRequest(dialect, bytes, facts) : parsedRequest(operation, sent, limits);
   requireAllowed(request, limits, facts);
   return request;
 }
 
-/** The compiled checks by list of refused members. A list changes only with the configuration. */
+/**
+ * The compiled checks for refused members, by the list of these members. A list changes only with the configuration.
+ */
 const refusals = new WeakMap<readonly string[], RefusedMembers>();
 
 function requireAllowed(request: DecodedRequest, { refusedMembers: names }: RequestLimits, facts?: BodyFacts): void {
@@ -49,12 +52,12 @@ function requireAllowed(request: DecodedRequest, { refusedMembers: names }: Requ
   refused.require(request, facts?.templateStart ?? 0, facts?.templateEnd ?? 0);
 }
 
-/** Returns the same result as `decodeRequest`, without the byte scan. Throws a GatewayError. */
+/** Returns the same result as `decodeRequest`, but always parses the body completely. Throws a GatewayError. */
 export function parsedRequest(operation: Operation, sent: ByteSpan, limits: RequestLimits): DecodedRequest {
   return checkedRequest(operation, sent, limits, ruleOf(dialects[operation]));
 }
 
-/** Decodes a token-counting request, which needs no answer limit. Throws a GatewayError. */
+/** Decodes a request to count tokens, which needs no token limit. Throws a GatewayError. */
 export function decodeCountRequest(operation: Operation, sent: ByteSpan, limits: RequestLimits): DecodedRequest {
   const dialect = dialects[operation];
   const { countSchema } = dialect;
@@ -79,14 +82,18 @@ function checkedRequest(operation: Operation, sent: ByteSpan, limits: RequestLim
   return new DecodedRequest(dialect, bytes, factsOf(dialect, body), parsed);
 }
 
-/** After rewriting, the gateway and the model server read only the rewritten body. */
+/**
+ * Rewrites the body if its dialect requires that. From then on, the gateway and the model server read only the
+ * rewritten body.
+ */
 function rewritten(parsed: JsonBody, dialect: Dialect, limits: RequestLimits): JsonBody {
   const body = dialect.rewritten?.(parsed.body, validate);
   return body === undefined ? parsed : parseBody(ByteSpan.of(JSON.stringify(body)), limits);
 }
 
 /**
- * The gateway's uses of members in all operations. A body may have these members even if its schema does not list them.
+ * Uses of members by the gateway in all operations. A body may have these members even if its schema does not list
+ * them.
  */
 const commonUses: MemberUses = {
   model: { note: notes.model },
@@ -107,37 +114,40 @@ const commonUses: MemberUses = {
   conversation: { note: notes.conversation },
   [templateArguments]: { note: notes.templateArguments },
 };
-/** Types of tools that agents such as Codex send. Tools of other types may cause calls of other models. */
+/** Types of tools that agents such as Codex send. A tool of another type may call other models. */
 const toolTypes = ["function", "custom", "namespace", "web_search", "local_shell", "shell", "apply_patch"];
-/** The gateway's uses of members that the model reads beside the prompt. */
+/** Uses of members that the model reads in addition to the prompt. */
 const jsonUses: MemberUses = {
-  // A tool with a `name` beside its type has the form of another API, and the dialect rewrites that form.
+  // A tool whose `name` is next to its `type` has the form of another API. The dialect rewrites such a tool.
   tools: { as: "json", members: { type: { only: ["function"] }, name: { as: "unreadable" } } },
   functions: { as: "json" },
   response_format: { as: "json" },
   suffix: { as: "json" },
   documents: { as: "json" },
 };
-/** Types of items that the byte scan reads. An item that refers to another one requires a full parse. */
+/** Types of input items that the byte scan accepts. An item that refers to another item requires a complete parse. */
 const itemTypes = [
   ...["message", "reasoning", "compaction", "function_call", "function_call_output"],
   ...["custom_tool_call", "custom_tool_call_output", "local_shell_call", "local_shell_call_output"],
 ];
-/** The gateway's uses of the objects inside members whose tokens are counted. */
+/** Uses of the objects inside members whose tokens are counted. */
 const shownWithin: Readonly<Record<string, MemberUse>> = {
   tools: { members: { type: { only: toolTypes } } },
   input: { members: { type: { only: itemTypes, identifies: true }, role: { identifies: true } } },
 };
-/** Members that are known by name but have no use here. Every unknown name sets `BodyNotes.hasOthers`. */
+/** Members that are known, but that the gateway does not use. Any unknown name sets `BodyNotes.hasOthers`. */
 const neutralUses: MemberUses = Object.fromEntries([...neutralMembers].map((name) => [name, {}]));
-/** The limit members of all formats. In another format, a member of this name may be a setting of the model server. */
+/**
+ * Members that are token limits in any API format. In another format, a member with this name may be a setting of the
+ * model server.
+ */
 const otherLimits: MemberUses = Object.fromEntries(
   Object.values(dialects).flatMap(({ limitMembers }) =>
     limitMembers.flatMap((name) => (name === undefined ? [] : [[name, { note: notes.otherLimit }]])),
   ),
 );
 const allUses: MemberUses = Object.assign({}, ...Object.values(dialects).map(usesOf));
-/** Names of members that decide the cost or the handling of a request. */
+/** Names of members that decide the cost of a request or how it is handled. */
 const decisiveNames = Object.keys(allUses).filter((name) => name !== templateArguments);
 
 function bodyUse(dialect: Dialect): MemberUse {
@@ -158,10 +168,10 @@ function usesOf({ promptMember, shownMembers, limitMembers: [limit, olderLimit] 
   return { ...uses, [promptMember]: { ...uses[promptMember], note: notes.prompt } };
 }
 
-/** Collected on first use, to keep the start of the program short. */
+/** Collected when first needed, so that the program starts quickly. */
 let names: FieldNames | undefined;
 
-/** Returns the names that any endpoint reads; all endpoints share them. */
+/** Returns the names of members that any endpoint reads. All endpoints share these names. */
 function fieldNames(): FieldNames {
   names ??= new FieldNames(
     [...Object.values(dialects).flatMap((dialect) => [...namesOf(ruleOf(dialect))]), ...decisiveNames],
@@ -181,14 +191,14 @@ function ruleOf(dialect: Dialect): ValueRule {
   return rules[dialect.operation] as ValueRule;
 }
 
-/** Returns the rule of a body member, or undefined if its name is unknown. */
+/** Returns the rule for a body member, or undefined if the name is unknown. */
 export function memberRuleOf(operation: Operation, name: string): ValueRule | undefined {
   return ruleOf(dialects[operation]).object?.members.get(name)?.value;
 }
 
 /**
- * Scans the body and returns its facts, or undefined if it requires a full parse. The facts are valid until the next
- * scan.
+ * Scans the body and returns its facts. Returns undefined if the body must be parsed completely. The facts are valid
+ * until the next scan.
  */
 function marksIn(dialect: Dialect, bytes: ByteSpan, limits: RequestLimits): BodyFacts | undefined {
   if (!load(bytes) || !isText(bytes)) return undefined;
@@ -198,8 +208,8 @@ function marksIn(dialect: Dialect, bytes: ByteSpan, limits: RequestLimits): Body
 }
 
 /**
- * Reports whether the body is UTF-8. Most bodies share their buffer with an ASCII head, so the whole buffer is
- * checked to avoid creating a view.
+ * Reports whether the body is UTF-8. If the whole buffer is ASCII, which is common because the head is ASCII too, no
+ * view of the body needs to be created.
  */
 function isText(bytes: ByteSpan): boolean {
   return (bytes.end === bytes.buffer.length && isAscii(bytes.buffer)) || isUtf8(bytes.view);

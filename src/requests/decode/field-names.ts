@@ -1,5 +1,5 @@
-// Refuses member names that another parser may read as a known field: in another case, or with characters that it folds
-// or drops.
+// Refuses names of members that another parser may read as a known name: because it ignores case, or because it
+// replaces or drops some characters.
 import { fieldError, type GatewayError, invalidRequest } from "../../base/errors.ts";
 import { formatPath, formatPathInAscii } from "../../base/text/json-path.ts";
 import {
@@ -14,44 +14,51 @@ import {
 import type { ObjectRule, ValueRule } from "./rule.ts";
 import type { Path } from "./validation-failure.ts";
 
-/** Maximum number of names that are folded for one body; a client that sends more tries to keep the process busy. */
+/**
+ * Maximum number of names that are folded for one body. A client that sends more is trying to keep the process busy.
+ */
 const maxFolded = 10_000;
-/** Members in which Vercel's gateway and OpenRouter look up other models. With `values`, only these values count. */
+/**
+ * Paths of members in which Vercel's gateway and OpenRouter look for other models to call. If there are `values`, only
+ * these values count.
+ */
 const leading: readonly { readonly names: readonly string[]; readonly values?: readonly unknown[] }[] = [
   { names: ["provideroptions", "gateway", "models"] },
   { names: ["plugins", "id"], values: ["fusion"] },
   { names: ["tools", "type"], values: ["openrouter:fusion", "openrouter:advisor", "openrouter:subagent"] },
 ];
-/** Names of members of messages and their parts, for all kinds of messages. */
+/** Names of the members of messages and of their parts, for all kinds of messages. */
 const partNames: readonly string[] = [
   ...["content", "text", "tool_calls", "function_call", "refusal"],
   ...["role", "name", "tool_call_id"],
 ];
-/** Returns all member names that the schema knows, over every kind of object that the rule accepts. */
+/** Yields all member names that the schema knows, for every kind of object that the rule accepts. */
 export function* namesOf(rule: ValueRule): Generator<string> {
   for (const { members } of rule.objects) yield* members.keys();
 }
 
 /**
- * Makes sure that the gateway checks, counts and records the fields that a model server reads. Objects whose names
+ * Ensures that the gateway checks, counts and records the same fields that a model server reads. Objects whose names
  * the client chooses, such as the parameters of a tool, may have any names.
  */
 export class FieldNames {
-  /** Known names of the body by their folded form. */
+  /** The known names of the body, by their folded form. */
   readonly #known = new Map<string, string>();
-  /** Known names of inner objects by their folded form; built when an object has a name that must be folded. */
+  /**
+   * The known names of inner objects, by their folded form. Built when an object first has a name that must be folded.
+   */
   readonly #knownIn = new WeakMap<ValueRule, ReadonlyMap<string, string>>();
   /**
-   * Names that decide the cost or handling of a request, by their bare form, for each body member that contains them.
-   * The key "" is the body itself.
+   * Names that decide the cost of a request or how it is handled, by their bare form. They are grouped by the body
+   * member that contains them; the key "" stands for the body itself.
    */
   readonly #decisive = new Map<string, ReadonlyMap<string, string>>();
-  /** Number of folded names in the current body. */
+  /** Number of names that were folded in the current body. */
   #folded = 0;
 
   /**
-   * `known` lists body names of all endpoints. `decisive` lists names that the gateway reads: names of the body under
-   * "", and names inside a member under the member's name.
+   * `known` has the names of the body for all endpoints. `decisive` has names that the gateway reads. Names of the body
+   * are under "", and names inside a member are under the member's name.
    */
   constructor(known: Iterable<string>, decisive: Iterable<readonly [inMember: string, names: readonly string[]]>) {
     for (const name of known) this.#known.set(foldName(name), name);
@@ -147,8 +154,8 @@ export class FieldNames {
 }
 
 /**
- * Returns the path of the first value that is one of `values` and that is reached through members with these folded
- * names, in this order. Without `values`, any value except null counts.
+ * Returns the path of the first matching value that is reached through members with these folded names, in this order.
+ * The value must be one of `values`. If there are no `values`, any value except null matches.
  */
 function pathTo(names: readonly string[], values: readonly unknown[] | undefined, value: unknown): Path | undefined {
   const [name] = names;

@@ -1,6 +1,6 @@
-// Converts the JSON Schema that zod writes for a wire shape: resolves references and flattens unions.
+// Converts the JSON Schema that zod writes for a wire shape. References are resolved, and unions are flattened.
 
-/** The part of JSON Schema (2020-12) that zod writes for the gateway's wire shapes. */
+/** The part of JSON Schema (2020-12) that zod uses for the gateway's wire shapes. */
 export interface Node {
   $ref?: string;
   $defs?: Record<string, Node>;
@@ -8,7 +8,8 @@ export interface Node {
   const?: unknown;
   enum?: unknown[];
   /**
-   * Only in the alternative of a union for all other values of the discriminating member: excludes the known values.
+   * Excludes the known values of the discriminating member. Only set in the alternative of a union that stands for all
+   * other values.
    */
   not?: { enum: unknown[] };
   anyOf?: Node[];
@@ -30,13 +31,13 @@ export interface Node {
 
 const checked =
   "$ref $defs type const enum not anyOf oneOf properties required additionalProperties propertyNames items pattern minimum maximum exclusiveMinimum minLength maxLength minItems maxItems";
-/** Keywords that do not constrain a value. zod writes a pattern beside each format. */
+/** Keywords that do not restrict a value. zod writes a pattern in addition to each format. */
 const annotations = "$schema id title description default examples deprecated format";
 const known: ReadonlySet<string> = new Set(`${checked} ${annotations}`.split(" "));
 
 /**
- * Resolves references once; the wire shapes do not recurse. Throws for an unknown keyword, so that no constraint is
- * ignored.
+ * Replaces each reference by its schema once, because the wire shapes are not recursive. Throws for an unknown keyword,
+ * so that no restriction is ignored.
  */
 export function inline(node: Node, root: Node): Node {
   const unknown = Object.keys(node).find((keyword) => !known.has(keyword));
@@ -61,10 +62,13 @@ export function inline(node: Node, root: Node): Node {
   };
 }
 
-/** Alternatives of each node, cached. */
+/** Caches the alternatives of each node. */
 const alternativesOf = new WeakMap<Node, Node[]>();
 
-/** Returns a union of unions as one flat list, and a list of types as one node per type. */
+/**
+ * Returns the alternatives of a node. A union of unions becomes one flat list, and a list of types becomes one node for
+ * each type.
+ */
 export function alternatives(node: Node): Node[] {
   let known = alternativesOf.get(node);
   if (!known) {
@@ -77,7 +81,7 @@ export function alternatives(node: Node): Node[] {
   return known;
 }
 
-/** Returns the member that has a distinct constant in every option; one option may accept all other values. */
+/** Returns the member that has a different constant in each option. One option may instead accept all other values. */
 export function tagOf(options: readonly Node[]): string | undefined {
   return Object.keys(options[0]?.properties ?? {}).find((name) =>
     options.every(({ properties }) => properties?.[name]?.const !== undefined || properties?.[name]?.not !== undefined),

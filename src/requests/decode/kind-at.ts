@@ -15,7 +15,7 @@ for (const [characters, kind] of [
   for (const character of characters) kinds[character.charCodeAt(0)] = kind;
 }
 
-/** Returns the kind of the value that begins at the offset `at`. */
+/** Returns the kind of the JSON value that begins at offset `at`. */
 export function kindAt(at: number): number {
   return kinds[bytes[at] as number] as number;
 }

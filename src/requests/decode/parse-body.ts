@@ -1,4 +1,4 @@
-// Parses the bytes of a request body: UTF-8, one JSON object, nested no deeper than allowed.
+// Parses the bytes of a request body, which must be UTF-8 and a JSON object of limited depth.
 import { isAscii, isUtf8 } from "node:buffer";
 import { type ByteSpan, withoutMark } from "../../base/bytes/byte-span.ts";
 import { fieldError, invalidRequest } from "../../base/errors.ts";
@@ -7,21 +7,21 @@ import { bodyMass, JsonTextError, type Members } from "../../base/text/json-text
 
 export interface BodyLimits {
   bodyBytes: number;
-  /** Maximum nesting depth of objects and arrays. */
+  /** Maximum depth of nested objects and arrays. */
   depth: number;
 }
 
 export interface JsonBody {
-  /** Bytes that the client sent, without a byte-order mark; `text` is their decoded form. */
+  /** The bytes that the client sent, without a byte-order mark. `text` is their decoded form. */
   bytes: ByteSpan;
   text: string;
   members: Members;
   body: Record<string, unknown>;
 }
 
-/** Throws a GatewayError that names the fault without quoting the body. */
+/** Parses a body. Throws a GatewayError that names the fault without quoting the body. */
 export function parseBody(sent: ByteSpan, limits: BodyLimits): JsonBody {
-  // The byte-order mark is not forwarded, because model servers may not ignore it.
+  // The byte-order mark is removed, because model servers may not ignore it.
   const bytes = withoutMark(sent);
   const text = decodeUtf8(bytes);
   if (text === "") throw invalidRequest("The body is empty; send a JSON object.");
@@ -32,7 +32,7 @@ export function parseBody(sent: ByteSpan, limits: BodyLimits): JsonBody {
   } catch (error) {
     if (error instanceof JsonNumberError)
       throw fieldError(error.field, "is too large for a number (got more than 1.8e308).");
-    // The parser's own message may quote the body, so the client does not see it.
+    // The client does not see the parser's own message, because that may quote the body.
     const { message, field } = error instanceof JsonTextError ? error : { message: "it is not valid JSON" };
     throw invalidRequest(`The body cannot be used: ${message}.`, field === undefined ? {} : { param: field });
   }
@@ -42,7 +42,7 @@ export function parseBody(sent: ByteSpan, limits: BodyLimits): JsonBody {
   return { bytes, text, members, body: body as Record<string, unknown> };
 }
 
-/** Decoding a short text this way takes a third of the time of TextDecoder. */
+/** Decodes a text. For short texts, this takes a third of the time that TextDecoder takes. */
 function decodeUtf8({ view }: ByteSpan): string {
   if (isAscii(view)) return view.toString("latin1");
   if (isUtf8(view)) return view.toString("utf8");

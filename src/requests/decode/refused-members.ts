@@ -1,4 +1,5 @@
-// Refuses the members that an operator lists, in the body and in the objects that model servers read like the body.
+// Refuses the members that an operator has listed. They are searched in the body, and in objects within it that model
+// servers read in the same way.
 import { fieldError } from "../../base/errors.ts";
 import { rulingArguments, templateArguments } from "../../domain/models/ruling-members.ts";
 import { foldName } from "../../domain/names/field-names.ts";
@@ -7,15 +8,18 @@ import { neutralMembers } from "../dialects/neutral-members.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Names of members inside prompt parts and tools. */
+/** Names of members that occur inside parts of a prompt and inside tools. */
 const innerNames: readonly string[] = ["file_id", "file_ids", "vector_store_ids"];
-/** Values of common members that servers treat as unset; `null` means unset for every name. */
+/**
+ * Values that have no effect at model servers, by the name of the member. For every member, `null` has no effect
+ * either.
+ */
 const neutralValues: ReadonlyMap<string, unknown> = new Map<string, unknown>([
   ...(["id_slot", "slot_id", "data_parallel_rank"] as const).map((name) => [name, -1] as const),
   ["return_hidden_states", false],
   ["chat_template", ""],
 ]);
-/** Paths of schemas and metadata that the client defines and in which no server looks up files. */
+/** Matches paths of schemas and metadata that the client defines. No server looks up files there. */
 const ownPaths = new RegExp(
   `^(?:${[
     "metadata|guided_json|json_schema|format|structured_outputs|response_format|output_format",
@@ -23,17 +27,17 @@ const ownPaths = new RegExp(
     "(?:input\\[\\d+\\]\\.)?(?:tools|functions)\\[\\d+\\](?:\\.tools\\[\\d+\\]|\\.function)*\\.(?:parameters|input_schema|input_examples)",
   ].join("|")})$`,
 );
-/** Paths of file citations by a model, which clients send back with its answer. */
+/** Matches paths of file citations that a model wrote. Clients send them back with the model's answer. */
 const citedPaths =
   /^(?:(?:messages|input)\[\d+\](?:\.content\[\d+\])?\.(?:annotations|citations)|input\[\d+\]\.(?:results|outputs))$/;
 const blockPath = /^messages\[\d+\]\.content\[\d+\]$/;
 
 export class RefusedMembers {
   readonly #names: ReadonlySet<string>;
-  /** Refused names that a body may contain among the members that have a rule. */
+  /** Refused names that the scan of a body does not report as unknown, because they have a rule. */
   readonly #known: readonly string[];
   readonly #inner: ReadonlySet<string>;
-  /** Finds an inner name in the bytes of a body, read as Latin-1. */
+  /** Matches an inner name in the bytes of a body, which are read as Latin-1. */
   readonly #innerName: RegExp;
   readonly #ofTemplates: ReadonlySet<string>;
   readonly #decisive: ReadonlySet<string>;
@@ -49,9 +53,9 @@ export class RefusedMembers {
   }
 
   /**
-   * Throws `invalid_request`. A scanned body is parsed in full only if it may contain a refused name among its known
-   * members; of other bodies, only unknown members and the template arguments are parsed. `templateStart` and
-   * `templateEnd` are offsets of the template arguments; both are 0 for a request without any.
+   * Throws `invalid_request` if the request has a refused member. A scanned body is only parsed completely if one of
+   * its known members may be refused. Otherwise only unknown members and the template arguments are parsed.
+   * `templateStart` and `templateEnd` are the offsets of the template arguments; both are 0 if there are none.
    */
   require(request: DecodedRequest, templateStart: number, templateEnd: number): void {
     if (request.unknownMembers === undefined || this.#mayHave(request)) {
@@ -69,7 +73,7 @@ export class RefusedMembers {
   #mayHave({ bytes }: DecodedRequest): boolean {
     const has = (name: string) => bytes.view.includes(name);
     if (this.#known.some((name) => has(`"${name}"`))) return true;
-    // Names in the parts of a prompt may be escaped, or written with a U+017F that lenient servers read as an s.
+    // Names inside a prompt part may be written with escapes, or with U+017F, which lenient servers read as an s.
     return this.#inner.size > 0 && (has("\\u") || has("\u017f") || this.#innerName.test(bytes.view.toString("latin1")));
   }
 
@@ -78,12 +82,12 @@ export class RefusedMembers {
     if (this.#inner.size > 0) this.#requireWithin(body, "");
   }
 
-  /** Checks some or all members of the body. */
+  /** Checks the members of the body, or some of them. */
   #requireMembers(body: Json): void {
     this.#requireIn(body, this.#names, "");
     for (const [name, value] of Object.entries(body)) {
       if (foldName(name) === templateArguments) this.#requireArguments(value, name);
-      // Model servers also read refused members inside the objects of unknown members.
+      // Model servers also read refused members inside objects that the gateway does not know.
       else if (!neutralMembers.has(name) && !this.#decisive.has(name)) this.#requireUnknown(value, name);
     }
   }
@@ -108,7 +112,7 @@ export class RefusedMembers {
     if (typeof value !== "object" || value === null) return;
     if (!Array.isArray(value)) this.#requireIn(value, this.#names, path);
     for (const [name, member, at] of membersOf(value, path)) {
-      // The properties in a JSON schema have names that the client chooses.
+      // The names in `properties` of a JSON schema are chosen by the client, so they are not checked.
       if (name !== "properties") this.#requireUnknown(member, at);
     }
   }
@@ -125,7 +129,7 @@ export class RefusedMembers {
 
 const none: never[] = [];
 
-/** Lists the members of an object, or the objects and arrays in an array, with their paths. */
+/** Lists the members of an object with their paths. For an array, lists the objects and arrays in it. */
 function membersOf(value: object, path: string): (readonly [name: string, member: unknown, path: string])[] {
   if (Array.isArray(value)) {
     return value.flatMap((item: unknown, index) =>
@@ -136,7 +140,7 @@ function membersOf(value: object, path: string): (readonly [name: string, member
 }
 
 /**
- * Returns the member that holds a model's output, or the output of code that the model ran, in a block of this type.
+ * Returns the member that contains output of a model, or output of code that the model ran, for a block of this type.
  */
 function saidMember(type: unknown): string | undefined {
   if (typeof type !== "string") return undefined;

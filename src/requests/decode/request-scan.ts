@@ -1,5 +1,5 @@
-// Scans the bytes of a request once: checks that they are JSON of the right shape, counts the prompt's tokens, and
-// records where members are.
+// Scans the bytes of a request once. The scan checks that they are JSON of the right shape, counts the tokens of the
+// prompt, and records the positions of members.
 import {
   afterColon,
   afterName,
@@ -42,32 +42,32 @@ import {
 } from "./rule.ts";
 
 /**
- * Limits of the byte scan: a body that nests deeper, or has more names in one object or in all open objects, is parsed
- * in full.
+ * Limits of the byte scan. A body with deeper nesting, or with more names in one object or in all open objects, is
+ * parsed completely.
  */
 const deepest = 64;
 const maxNamesEach = 64;
 const maxNamesOpen = 1_024;
-/** Hashes of the names in the open objects, to find duplicate names. */
+/** Hashes of the names in all open objects, to detect duplicate names. */
 const hashes = new Int32Array(maxNamesOpen);
 let open = 0;
 
 /** Running counts of the current scan. */
 const counts = { names: 0, containers: 0, items: 0 };
 
-/** Holds the result of the current scan; all scans share it. */
+/** The result of the current scan. All scans use the same object. */
 const notes = new BodyNotes();
 
-/** Limits for the current text. */
+/** The limits that apply to the current text. */
 const limit = { depth: 0, names: 0, containers: 0 };
 
 /**
- * Returns the facts of the loaded text, or undefined if the text requires a full parse. The facts are valid until the
- * next text is loaded. A full parse is required for wrong JSON, a wrong shape, excessive depth, or too many members. It
- * is also required for duplicate, escaped or ambiguous names, and for a prompt that the scan cannot count. Bytes above
- * 127 are not checked. `length` is the length of the text in bytes. `depth` and `mass` limit levels, names and
- * containers, because a later parser needs many times their bytes. A text within these limits cannot have too many
- * values.
+ * Returns the facts of the loaded text, or undefined if the text must be parsed completely. The facts are valid until
+ * the next text is loaded. A complete parse is needed for wrong JSON, for a wrong shape, for excessive depth, and for
+ * too many members. It is also needed for duplicate, escaped or ambiguous names, and for a prompt whose tokens the scan
+ * cannot count. Bytes above 127 are not checked. `length` is the length of the text in bytes. `depth` and `mass` limit
+ * levels, names and containers, because a later parser needs many times their bytes. A text within these limits cannot
+ * have too many values.
  */
 export function scanBody(
   rule: ValueRule,
@@ -203,14 +203,14 @@ function afterObject({ object, tag }: ValueRule, start: number, depth: number): 
   return missing === 0 && isIdentified ? at + 1 : fault;
 }
 
-/** Reports whether no parser reads an unknown name as a known one. */
+/** Reports whether no parser would read this unknown name as a known one. */
 function isClearName(rule: ObjectRule, start: number, end: number): boolean {
   return rule.isDecisive ? isPlainWithBareHash(start, end) && !rule.mayDecide(passed.hash) : isPlainName(start, end);
 }
 
 /**
- * Reports whether the name is new in the object whose names begin at index `first`. Equal hashes of different names
- * require a full parse.
+ * Reports whether the name occurs for the first time in the object whose names begin at index `first`. Two different
+ * names with the same hash count as equal, so that the body is parsed completely.
  */
 function isNewName(first: number, hash: number): boolean {
   if (open - first === maxNamesEach || open === maxNamesOpen || ++counts.names > limit.names) return false;
@@ -225,7 +225,7 @@ function afterMember({ value, isJson, isShown, note }: MemberRule, start: number
   if (end === fault) return fault;
   if (isShown) notes.promptTokens++;
   if (isJson && kindAt(start) !== nullKind) {
-    // The scan can count only texts that are written as JSON.stringify writes them.
+    // The tokens can only be counted if the text is written exactly as JSON.stringify would write it.
     if (passed.unusual !== unusual) return fault;
     notes.promptTokens += estimateTokens(end - start - (passed.space - space));
   }
@@ -234,8 +234,8 @@ function afterMember({ value, isJson, isShown, note }: MemberRule, start: number
 }
 
 /**
- * Returns the rule of the object at `start`, usually from its first member. Members before the tag are read a second
- * time, and counted only then.
+ * Returns the rule of the object at `start`, which the tag member decides. The tag is usually the first member. Members
+ * before it are read again later, and only then counted.
  */
 function taggedRule(tag: TagRule, start: number, depth: number): ObjectRule | undefined {
   const { space, unusual } = passed;

@@ -1,8 +1,8 @@
-// Rules for the values in a body, shared by the byte scan and by validation after a full parse.
+// Rules for the values in a body. The byte scan and the validation after a complete parse use the same rules.
 import { isSame } from "../../base/text/json-bytes.ts";
 import type { Node } from "./json-schema.ts";
 
-/** Kinds of values, by first byte or by type. `noKind` stands for a byte that cannot begin a value. */
+/** Kinds of JSON values. `noKind` stands for a byte that cannot begin a value. */
 export const [noKind, textKind, numberKind, objectKind, arrayKind, trueKind, falseKind, nullKind] = [
   0, 1, 2, 3, 4, 5, 6, 7,
 ];
@@ -16,37 +16,43 @@ export function kindOf(value: unknown): number {
   return Array.isArray(value) ? arrayKind : objectKind;
 }
 
-/** The rule of a value: the allowed alternatives by the kind of the value. */
+/** The rule of a value: the allowed alternatives for each kind of value. */
 export class ValueRule {
-  /** True if any value fits without a check. */
+  /** True if every value is allowed, so that no check is needed. */
   isOpen = false;
-  /** True if the byte scan accepts any value. If `isOpen` is set without this flag, the value requires a full parse. */
+  /**
+   * True if the byte scan accepts every value. If `isOpen` is true and this is false, the value requires a complete
+   * parse.
+   */
   readsAnything = false;
-  /** True if the model reads each text and number inside the value. */
+  /** True if the model reads all texts and numbers inside the value. */
   isPrompt = false;
   /**
-   * True if the model also reads each literal and member name inside the value, so that their tokens are counted too.
+   * True if the model also reads all literals and member names inside the value, so that their tokens are counted too.
    */
   isShown = false;
-  /** True if the text may name a media type for its object; a media type requires a full parse. */
+  /**
+   * True if the text may be the name of a media type, which decides the kind of its object. A media type requires a
+   * complete parse.
+   */
   isType = false;
   texts: readonly TextRule[] = [];
   numbers: readonly NumberRule[] = [];
   object: ObjectRule | undefined;
   tag: TagRule | undefined;
-  /** Rules of arrays by the kind of the first item; undefined if the value cannot be an array. */
+  /** Rules of arrays, by the kind of the array's first item. Undefined if the value cannot be an array. */
   arrays: readonly ArrayRule[] | undefined;
   allowsTrue = false;
   allowsFalse = false;
   allowsNull = false;
-  /** Alternatives as JSON Schema nodes, for error messages. */
+  /** The alternatives as nodes of JSON Schema, for error messages. */
   readonly options: readonly Node[];
 
   constructor(options: readonly Node[]) {
     this.options = options;
   }
 
-  /** Returns the rule for this object; undefined if the object fits no alternative. */
+  /** Returns the rule for this object, or undefined if the object is none of the alternatives. */
   objectFor(value: Readonly<Record<string, unknown>>): ObjectRule | undefined {
     const { tag } = this;
     if (tag === undefined) return this.object;
@@ -54,12 +60,12 @@ export class ValueRule {
     return tag.byValue.get(found) ?? (typeof found === "string" ? tag.others : undefined);
   }
 
-  /** Returns the rule for this array. The first item distinguishes several kinds of arrays. */
+  /** Returns the rule for this array. The kind of its first item decides which rule applies. */
   arrayFor(value: readonly unknown[]): ArrayRule | undefined {
     return this.arrays?.[kindOf(value[0])];
   }
 
-  /** Returns the rules of all kinds of objects that fit here. */
+  /** Returns the rules of all kinds of objects that are allowed. */
   get objects(): readonly ObjectRule[] {
     const { tag } = this;
     const rules = tag === undefined ? [this.object] : [...tag.byValue.values(), tag.others];
@@ -71,19 +77,19 @@ export interface TextRule {
   /** The minimum length in characters. */
   readonly least: number;
   readonly most: number;
-  /** Length in bytes up to which a text certainly fits; -1 if the bytes cannot decide. */
+  /** Length in bytes up to which a text is certainly allowed. -1 if the number of bytes cannot decide this. */
   readonly maxBytes: number;
   readonly pattern: RegExp | undefined;
-  /** Allowed texts; undefined if any text fits. */
+  /** The allowed texts. Undefined if any text is allowed. */
   readonly values: ReadonlySet<unknown> | undefined;
-  /** Allowed texts as UTF-8, for the byte scan. */
+  /** The allowed texts as UTF-8, for the byte scan. */
   readonly written: readonly Uint8Array[] | undefined;
 }
 
 export interface NumberRule {
   readonly isWhole: boolean;
   readonly least: number;
-  /** True if the number must be greater than `least`, not equal. */
+  /** True if the number must be greater than `least`, and must not equal it. */
   readonly isAbove: boolean;
   readonly most: number;
   readonly values: ReadonlySet<unknown> | undefined;
@@ -93,86 +99,87 @@ export interface ArrayRule {
   readonly least: number;
   readonly most: number;
   readonly items: ValueRule;
-  /** The array as a JSON Schema node, for error messages. */
+  /** The array as a node of JSON Schema, for error messages. */
   readonly node: Node;
 }
 
 export interface MemberRule {
   readonly name: string;
-  /** The name as UTF-8, and its hash. */
+  /** The name in UTF-8. `hash` is its hash. */
   readonly bytes: Uint8Array;
   readonly hash: number;
   readonly value: ValueRule;
   readonly isRequired: boolean;
   /** True if the model reads the value as JSON. */
   readonly isJson: boolean;
-  /** True if the tokens of the name are counted as well. */
+  /** True if the tokens of the member's name are counted too. */
   readonly isShown: boolean;
-  /** True if the member identifies the kind of its object; see `ObjectRule.isIdentified`. */
+  /** True if the member identifies the kind of its object. See `ObjectRule.isIdentified`. */
   readonly identifies: boolean;
-  /** Index in `BodyNotes`; -1 if the member is not noted. */
+  /** Index of the member in `BodyNotes`. -1 if the member is not recorded. */
   readonly note: number;
 }
 
-/** The rule for objects that the value of one member distinguishes. */
+/** The rule for an object whose kind is decided by the value of one member, the tag. */
 export interface TagRule {
   readonly name: string;
-  /** The name as UTF-8, and its hash. */
+  /** The name in UTF-8. `hash` is its hash. */
   readonly bytes: Uint8Array;
   readonly hash: number;
   readonly byValue: ReadonlyMap<unknown, ObjectRule>;
-  /** The rule for any other text in the tag; undefined if no other text is allowed. */
+  /** The rule for an object whose tag has any other text. Undefined if no other text is allowed. */
   readonly others: ObjectRule | undefined;
-  /** Texts of `byValue` as UTF-8, with their rules. */
+  /** The texts of `byValue` in UTF-8, with their rules. */
   readonly written: readonly { readonly value: Uint8Array; readonly rule: ObjectRule }[];
-  /** Allowed tags as JSON Schema nodes, for error messages. */
+  /** The allowed tags as nodes of JSON Schema, for error messages. */
   readonly allowed: readonly Node[];
 }
 
 export interface ObjectParts {
   /** Members of the schema. */
   readonly members: readonly MemberRule[];
-  /** Members that the schema does not list but the byte scan must recognise. */
+  /** Members that the schema does not contain, but that the byte scan must recognise. */
   readonly beside: readonly MemberRule[];
   readonly other: MemberRule;
   readonly names: ValueRule | undefined;
   readonly checksAll: boolean;
   readonly isReadable: boolean;
   /**
-   * True if the object has known names, which a parser may confuse with others. Default: true if it has any members or
-   * other names to recognise.
+   * True if the object has known names, for which a parser may mistake other names. Default: true if it has any members
+   * or other names to recognise.
    */
   readonly isNamed?: boolean;
   readonly isMedia: boolean;
-  /** Hashes of the names that decide the cost or handling of a request, in their bare form. */
+  /** Hashes of the names that decide the cost of a request or how it is handled. The names are in their bare form. */
   readonly decisiveHashes: Int32Array;
 }
 
 export class ObjectRule {
   readonly members: ReadonlyMap<string, MemberRule>;
   readonly required: readonly MemberRule[];
-  /** The rule for members with any other name. */
+  /** The rule for members whose name is not listed. */
   readonly other: MemberRule;
-  /** The rule of the names themselves; undefined if any name fits. */
+  /** The rule for the names themselves. Undefined if any name is allowed. */
   readonly names: ValueRule | undefined;
   /**
-   * True if every member of the object is checked, in the object's order. Otherwise only the schema's members are
-   * checked, in the schema's order.
+   * True if every member of the object is checked, in the order of the object. Otherwise only the members of the schema
+   * are checked, in the order of the schema.
    */
   readonly checksAll: boolean;
   /** True if the byte scan may read the object. */
   readonly isReadable: boolean;
   /**
-   * True if the object has known names. A name that another parser may confuse with one of them requires a full parse.
+   * True if the object has known names. A name that another parser may mistake for a known name requires a complete
+   * parse.
    */
   readonly isNamed: boolean;
-  /** True if the byte scan requires a member with `identifies` that is not null. */
+  /** True if the byte scan requires that the object has a member with `identifies` whose value is not null. */
   readonly isIdentified: boolean;
-  /** True if the object is a message part whose token count does not follow from its text. */
+  /** True if the object is a part of a message whose token count cannot be derived from its text. */
   readonly isMedia: boolean;
   /**
-   * True if some names decide the cost or handling of a request. A name that a parser may confuse with one of them
-   * requires a full parse.
+   * True if some names decide the cost of a request or how it is handled. A name that a parser may mistake for one of
+   * them requires a complete parse.
    */
   readonly isDecisive: boolean;
   readonly #table: readonly (MemberRule | undefined)[];
@@ -203,7 +210,10 @@ export class ObjectRule {
     this.#table = table;
   }
 
-  /** Reports whether some parser may read an unknown name as one that decides the cost or handling of a request. */
+  /**
+   * Reports whether some parser may read an unknown name as a name that decides the cost of a request or how it is
+   * handled.
+   */
   mayDecide(bareHash: number): boolean {
     for (let i = 0; i < this.#decisiveHashes.length; i++) if (this.#decisiveHashes[i] === bareHash) return true;
     return false;

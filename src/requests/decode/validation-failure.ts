@@ -1,4 +1,4 @@
-// Finds the first place where a value does not fit its schema, and the values allowed there.
+// Finds the first position at which a value does not fit its schema, and the values that are allowed there.
 import type { Node } from "./json-schema.ts";
 import { type ArrayRule, fitsAnyNumber, fitsAnyText, type ObjectRule, type ValueRule } from "./rule.ts";
 
@@ -6,14 +6,14 @@ export type Path = readonly (string | number)[];
 
 export interface Failure {
   path: (string | number)[];
-  /** The wrong value; undefined if the field is missing. */
+  /** The wrong value. Undefined if the field is missing. */
   found: unknown;
   allowed: readonly Node[];
-  /** True if the name of the member at `path` is wrong, not its value. */
+  /** True if the wrong part is the name of the member at `path` and not its value. */
   inName?: boolean;
 }
 
-/** Returns the first failure, or undefined if the value fits. A fitting value costs no allocation. */
+/** Returns the first failure, or undefined if the value fits. For a value that fits, no memory is allocated. */
 export function findFailure(rule: ValueRule, value: unknown): Failure | undefined {
   if (rule.isOpen) return undefined;
   if (typeof value === "object" && value !== null) {

@@ -1,17 +1,20 @@
-// Describes a wrong field in words.
+// Describes, for an error message, which values a field allows and which value it has.
 import { modelPatternPattern } from "../../domain/models/model-patterns.ts";
 import { toolEntryPattern } from "../../domain/tools/tool-access.ts";
 import type { Node } from "./json-schema.ts";
 
-/** Describes the allowed values, such as `a number from 0 to 2` or `one of "a", "b"`, joined by "or". */
+/**
+ * Describes the allowed values, such as `a number from 0 to 2` or `one of "a", "b"`. Several alternatives are joined
+ * with "or".
+ */
 export function describeAllowed(options: readonly Node[]): string {
   const texts = options.filter((option) => option.type !== "null").map(describeOne);
   return [...new Set(texts)].join(" or ");
 }
 
 /**
- * Returns numbers and literals as they are. Texts, arrays and objects may be private, so only their type is described.
- * The length of a text is included only if `allowed` has a string.
+ * Returns numbers and literals as they are. For texts, arrays and objects, which may be private, only the type is
+ * described. The length of a text is added if `allowed` contains a string.
  */
 export function describeValue(value: unknown, allowed: readonly Node[]): string {
   if (typeof value === "string") {
@@ -49,21 +52,24 @@ function describeOne(node: Node): string {
   }
 }
 
-/** The pattern of the names in `logit_bias`. */
+/** The pattern of the member names in `logit_bias`. */
 const tokenIdPattern = "^\\d{1,9}$";
 
-/** Descriptions of patterns that clients often miss, by the pattern. */
+/** Descriptions of patterns that clients often fail to match. */
 const forms: ReadonlyMap<string, string> = new Map([
   [modelPatternPattern.source, "that is a model id, or a prefix of one ending in `*`"],
   [toolEntryPattern.source, "that is `server`, `server/tool`, or a prefix of either ending in `*`"],
 ]);
 
-/** Describes the pattern, because a length alone does not explain why a string of that length is refused. */
+/**
+ * Describes the pattern. Without the description, a client would not understand why a string of an allowed length is
+ * refused.
+ */
 function formOf({ pattern }: Node): string {
   return pattern === undefined ? "" : ` ${forms.get(pattern) ?? `that matches ${pattern}`}`;
 }
 
-/** Describes the item type only if it is needed to tell arrays apart. */
+/** Describes the type of the items, but only if arrays could not be distinguished otherwise. */
 function describeItems(items: Node | undefined): string {
   const type = items?.type;
   return type === "string" || type === "integer" || type === "array" ? ` of ${type}s` : "";

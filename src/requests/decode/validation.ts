@@ -1,5 +1,5 @@
-// Checks a value against a schema and reports in one sentence which field is wrong, which values it allows and which it
-// has.
+// Checks a value against a schema. The error says in one sentence which field is wrong, which values it allows, and
+// which value it has.
 import type { z } from "zod";
 import { invalidRequest } from "../../base/errors.ts";
 import { formatPath } from "../../base/text/json-path.ts";
@@ -10,7 +10,7 @@ import { describeAllowed, describeValue } from "./validation-text.ts";
 
 const compiled = new WeakMap<z.ZodType, ValueRule>();
 
-/** Validates like `requireFit`, and compiles each schema only once. */
+/** Validates a value in the same way as `requireFit`. Each schema is compiled only once. */
 export function validate(schema: z.ZodType, value: unknown): void {
   let rule = compiled.get(schema);
   if (rule === undefined) {
@@ -21,8 +21,8 @@ export function validate(schema: z.ZodType, value: unknown): void {
 }
 
 /**
- * Throws `invalid_request` for the first failure and never changes or copies the value. The schema library does not
- * run, because it would collect every error of a body with millions of them.
+ * Throws `invalid_request` for the first failure. Never changes or copies the value. The schema library is not used,
+ * because it would collect every error of a body with millions of errors.
  */
 export function requireFit(rule: ValueRule, value: unknown): void {
   const failure = findFailure(rule, value);

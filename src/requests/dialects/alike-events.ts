@@ -1,41 +1,43 @@
-// Recognises stream events that differ from an earlier event in one text only, so that they are not parsed.
+// Recognises stream events that differ from an earlier event only in one text. They need not be parsed.
 import { decodeByteText, detachedByteText } from "../../base/bytes/byte-text.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import { backslash, firstNonAscii, firstPrintable, quote } from "../../base/text/json-string.ts";
 import type { PlacedEvent } from "./answer.ts";
 
-/** An event split at its text, as byte text: the part before and the part after, line ends included. */
+/**
+ * A stream event without its text, as byte text: the part before the text and the part after it, including line ends.
+ */
 export interface EventFrame {
   before: string;
   after: string;
 }
 
-/** Returns the frame of `event`, whose text is between `textStart` and `textEnd`. */
+/** Returns the parts of `event` around its text, which is between `textStart` and `textEnd`. */
 export function frameOf(event: string, textStart: number, textEnd: number): EventFrame {
   return { before: detachedByteText(event.slice(0, textStart)), after: detachedByteText(event.slice(textEnd)) };
 }
 
-/** Returns the offset of the data if it is the only line of the event, and -1 otherwise. */
+/** Returns the offset of the data if it is the only line of the event. Returns -1 otherwise. */
 export function dataStart(event: string, data: string): number {
   const lead = event.startsWith("data: ") ? 6 : 5;
   const lineEnds = event.slice(lead + data.length);
   return event.startsWith(data, lead) && (lineEnds === "\n\n" || lineEnds === "\r\n\r\n") ? lead : -1;
 }
 
-/** Returns the text that a JSON string stands for. `written` is the string as byte text, without its quotes. */
+/** Decodes a JSON string. `written` is the string as byte text, without its quotes. */
 export function meaningOf(written: string): string {
   return String(JSON.parse(`"${decodeByteText(written)}"`));
 }
 
 /**
- * Maximum number of templates that are made before one is useful; this limits wasted work on a stream whose events keep
- * changing.
+ * Maximum number of templates that are created before one is useful. Otherwise a stream whose events keep changing
+ * would cause much useless work.
  */
 const maxTrials = 4;
-/** Each event that needs no parsing allows this part of a further template. */
+/** Additional templates that may be created for each event that needed no parsing. */
 const trialsPerEvent = 0.5;
 
-/** Limits the work on templates for a stream that no template fits. */
+/** Limits the work on templates for a stream in which no template fits. */
 export class TemplateTrials {
   #remaining = maxTrials;
 
@@ -47,18 +49,18 @@ export class TemplateTrials {
     this.#remaining--;
   }
 
-  /** Records how many events needed no parsing. */
+  /** Records that this many events needed no parsing. */
   spared(events: number): void {
     if (this.#remaining < maxTrials) this.#remaining = Math.min(maxTrials, this.#remaining + events * trialsPerEvent);
   }
 }
 
 export abstract class AlikeEvents implements PlacedEvent {
-  // The texts are copied out of the frame, because with many streams each further object is a cache miss for the
+  // The texts are copied out of the frame. With many streams, each further object would be a cache miss for the
   // processor.
   protected readonly before: string;
   protected readonly after: string;
-  /** The beginning and the end of the event, concatenated. */
+  /** The part before the text and the part after it, concatenated. */
   readonly #frame: Buffer;
 
   constructor({ before, after }: EventFrame) {
@@ -72,10 +74,7 @@ export abstract class AlikeEvents implements PlacedEvent {
 
   abstract send(client: ClientStream, bytes: Buffer, start: number, end: number): boolean;
 
-  /**
-   * Reports whether the bytes from `start` to `end` are an event of this kind whose text is plain ASCII without
-   * escapes.
-   */
+  /** Reports whether the bytes from `start` to `end` are such an event, and its text is plain ASCII without escapes. */
   protected isPlain(bytes: Buffer, start: number, end: number): boolean {
     const frame = this.#frame;
     const textStart = start + this.before.length;

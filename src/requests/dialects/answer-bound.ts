@@ -1,25 +1,25 @@
-// Limits the bytes of an answer that is not streamed, by what the request asks for.
+// Limits the size of an answer that is not streamed, according to the request.
 import type { Model } from "../../domain/models/model.ts";
 import { countTexts } from "../../wire/parts.ts";
 import type { AskedRequest } from "./answer.ts";
 
 const [kib, mib] = [1024, 1024 * 1024];
 /**
- * Answers shorter than this are never checked. Leaves room for pictures, sound and echoed prompts, which are not
- * counted in tokens.
+ * Bytes up to which an answer is always accepted. This leaves space for pictures, audio and repeated prompts, which are
+ * not counted in tokens.
  */
 export const defaultAnswerBytes = 16 * mib;
-/** The limit for any request. A batch of 2,048 long embeddings in JSON is about 80 MB. */
+/** Maximum bytes of an answer to any request. A batch of 2,048 long embeddings takes about 80 MB in JSON. */
 const maxBytes = 128 * mib;
 /**
- * Bytes allowed per token: several times the JSON bytes of a token of text, and of a token with its probability and 20
- * alternatives.
+ * Bytes that are allowed for each token. This is several times the JSON of a token of text, and of a token with its
+ * probability and 20 alternatives.
  */
 const bytesPerToken = 256;
 const bytesPerTokenWithProbabilities = 8 * kib;
-/** Number of tokens if neither the request nor the model sets a limit. */
+/** Number of tokens that is assumed if neither the request nor the model has a limit. */
 const defaultTokens = 128 * kib;
-/** Bytes in JSON of an embedding of 16,384 numbers. */
+/** Bytes of an embedding of 16,384 numbers in JSON. */
 const bytesPerEmbedding = 512 * kib;
 
 export function maxAnswerBytes(request: AskedRequest, { context }: Pick<Model, "context">): number {

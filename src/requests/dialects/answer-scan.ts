@@ -1,4 +1,4 @@
-// Scans a whole answer without parsing it: most answers can go to the client as the model server wrote them.
+// Scans a whole answer without parsing it. Most answers can be sent to the client as the model server wrote them.
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
 import {
   afterColon,
@@ -24,7 +24,7 @@ import {
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import { areWholeParts, beginParts, isNamed, notePart, partBegins } from "./scanned-parts.ts";
 
-/** Names of the members that the scan finds, of all formats. */
+/** Names of the members that the scan finds, in all API formats. */
 const names = [
   ...(["id", "object", "created", "model", "usage", "error", "service_tier"] as const),
   ...(["status", "store", "previous_response_id", "conversation"] as const),
@@ -44,15 +44,18 @@ const names = [
 ] as const;
 export type AnswerMember = (typeof names)[number];
 
-/** Maximum depth. One number records in its bits whether each enclosing container is an object or an array. */
+/** Maximum depth. A single number stores, in one bit for each level, whether the container is an object or an array. */
 const maxDepth = 30;
 
-/** Index of each member in the array of offsets. */
+/** For each member, its index in the array of offsets. */
 const offsetOf = Object.fromEntries(names.map((name, at) => [name, 2 * at])) as Readonly<Record<AnswerMember, number>>;
-/** The first member whose inner members are also searched, and the maximum depth of the objects noted there. */
+/**
+ * The first member within which members are searched too. `deepestNoted` is the maximum depth at which they are
+ * recorded.
+ */
 const firstWithin = offsetOf.choices;
 const deepestNoted = 5;
-/** The member names by length, each with its index in the array of offsets. */
+/** Names of members by their length, each with its index in the array of offsets. */
 const namesOfLength = Array.from({ length: 1 + Math.max(...names.map(({ length }) => length)) }, (_, length) =>
   names.filter((name) => name.length === length).map((name) => ({ name: Buffer.from(name), place: offsetOf[name] })),
 );
@@ -60,9 +63,9 @@ const [backslash, space, letterN] = [0x5c, 0x20, 0x6e];
 const other = -2;
 
 /**
- * Returns the members of an answer that is a valid JSON object, or undefined if JSON.parse has to decide. JSON.parse
- * decides if the answer is too long or too deep, repeats a member of the list or has an escaped name. Bytes above 127
- * are not checked.
+ * Returns the members of an answer that is a valid JSON object. Returns undefined if the answer must be parsed with
+ * JSON.parse: it is too long or too deep, repeats a member of the list, or has a name with escapes. Bytes above 127 are
+ * not checked.
  */
 export function scanAnswer(answer: ByteSpan): ScannedAnswer | undefined {
   if (!load(answer)) return undefined;
@@ -75,18 +78,16 @@ export function scanAnswer(answer: ByteSpan): ScannedAnswer | undefined {
   return isJsonObject(answer.length, offsets) ? new ScannedAnswer(answer, offsets) : undefined;
 }
 
-/** Members of a scanned answer. Offsets are relative to the beginning of the answer. */
+/** The members of a scanned answer. All offsets count from the beginning of the answer. */
 export class ScannedAnswer {
-  /**
-   * The usage if it has exactly the three whole numbers of a chat completion; undefined if the usage must be parsed.
-   */
+  /** The usage, if it has exactly the three whole numbers of a chat completion. Undefined if it must be parsed. */
   readonly usage: TokenUsage | undefined;
-  /** True if each choice has a message with a text and no calls, and ended by `stop` or `length`. */
+  /** True if each choice has a message with text and without calls, and ended with `stop` or `length`. */
   readonly hasPlainMessages: boolean;
-  /** True if the items, the tools, `text` and `reasoning` of a response have all members that clients need. */
+  /** True if all parts of a response (items, tools, `text` and `reasoning`) have the members that clients need. */
   readonly hasWholeParts: boolean;
   readonly #answer: ByteSpan;
-  /** Start and end of each member's value, in the order of the names; both 0 if the member is absent. */
+  /** Start and end of each member's value, in the order of `names`. Both are 0 if the member is missing. */
   readonly #offsets: Int32Array;
 
   /** `answer` must be the text that is loaded. */
@@ -98,7 +99,7 @@ export class ScannedAnswer {
     this.usage = countedUsage(this.startOf("usage"));
   }
 
-  /** Returns the offset where the member's value begins, or 0 if the member is absent. */
+  /** Returns the offset at which the member's value begins, or 0 if the member is missing. */
   startOf(member: AnswerMember): number {
     return this.#offsets[offsetOf[member]] as number;
   }
@@ -107,13 +108,13 @@ export class ScannedAnswer {
     return this.#offsets[offsetOf[member] + 1] as number;
   }
 
-  /** Returns the first byte of the member's value, or 0 if the member is absent. */
+  /** Returns the first byte of the member's value, or 0 if the member is missing. */
   firstByteOf(member: AnswerMember): number {
     const start = this.startOf(member);
     return start === 0 ? 0 : this.#byteAt(start);
   }
 
-  /** Reports whether the member's value is this text; false for a text with escapes or characters beyond ASCII. */
+  /** Reports whether the member's value is this text. False if the text has escapes or characters beyond ASCII. */
   isText(member: AnswerMember, expected: string): boolean {
     const start = this.startOf(member);
     const { length } = expected;
@@ -131,7 +132,7 @@ export class ScannedAnswer {
     return first === 0 || first === letterN;
   }
 
-  /** Reports whether the member is a list that begins with an object. */
+  /** Reports whether the member is a list whose first item is an object. */
   hasObjects(member: AnswerMember): boolean {
     if (this.firstByteOf(member) !== openBracket) return false;
     let at = this.startOf(member) + 1;
@@ -145,7 +146,7 @@ export class ScannedAnswer {
     return buffer.subarray(from + this.startOf(member), from + this.endOf(member)).includes(bytes);
   }
 
-  /** Returns the offset after the opening brace, where members can be inserted. */
+  /** Returns the offset after the opening brace. New members can be inserted there. */
   get within(): number {
     let at = 0;
     while (this.#byteAt(at) !== openBrace) at++;
@@ -156,7 +157,7 @@ export class ScannedAnswer {
     const start = this.startOf(member);
     if (start === 0) return undefined;
     const { buffer, start: from } = this.#answer;
-    // A tier's name is stored and decides prices, so the value is decoded as UTF-8 and not as byte text.
+    // The value is decoded as UTF-8 and not as byte text, because the name of a tier is stored and decides prices.
     return JSON.parse(buffer.toString("utf8", from + start, from + this.endOf(member)));
   }
 
@@ -169,7 +170,10 @@ const promptName = Buffer.from("prompt_tokens");
 const completionName = Buffer.from("completion_tokens");
 const totalName = Buffer.from("total_tokens");
 
-/** `start` is the offset of the usage in the loaded text, or 0 if the answer has none. */
+/**
+ * Returns the usage if it has only the usual counts. `start` is its offset in the loaded text, or 0 if the answer has
+ * no usage.
+ */
 function countedUsage(start: number): TokenUsage | undefined {
   if (start === 0 || bytes[start] !== openBrace) return undefined;
   let promptTokens = -1;
@@ -186,20 +190,20 @@ function countedUsage(start: number): TokenUsage | undefined {
     if (isSame(promptName, at + 1, nameEnd - 1)) promptTokens = count;
     else if (isSame(completionName, at + 1, nameEnd - 1)) completionTokens = count;
     else if (isSame(totalName, at + 1, nameEnd - 1)) totalTokens = count;
-    // An unknown member may report a share of the tokens, as in DeepSeek's usage.
+    // An unknown member may report a part of the tokens, as in DeepSeek's usage, so the usage must be parsed.
     else return undefined;
     at = afterSpace(end);
     if (bytes[at] !== comma) break;
   }
   if (promptTokens < 0 || completionTokens < 0 || totalTokens < 0) return undefined;
-  // A larger total may include reasoning tokens beside both counts.
+  // A larger total may include reasoning tokens in addition to both counts, so the usage must be parsed.
   if (totalTokens > promptTokens + completionTokens) return undefined;
   return { promptTokens, completionTokens, estimated: false };
 }
 
 /**
- * Counts of choices, messages and usual finish reasons in the loaded text. A choice is odd if it lacks a message or a
- * usual reason, or has more than a text.
+ * Numbers of choices, messages and usual finish reasons in the loaded text. A choice is odd if it lacks a message or a
+ * usual finish reason, or if it has more than text.
  */
 let choices = 0;
 let messages = 0;
@@ -213,7 +217,7 @@ function isCompleteSoFar(): boolean {
   return messages === choices && ends === choices;
 }
 
-/** Records the beginning of the value of `member`, or of a value inside it. */
+/** Called when a value begins. The value is that of `member` itself or is inside it. */
 function beginsWithin(member: number, depth: number, first: number): void {
   if (member !== offsetOf.choices) partBegins((member - firstWithin) / 2, depth, first);
   else if (depth === choiceDepth - 1) {
@@ -222,13 +226,13 @@ function beginsWithin(member: number, depth: number, first: number): void {
   }
 }
 
-/** Records a member of an object within `member`: its name opens at `at`, its value begins at `value`. */
+/** Called for a member of an object inside `member`. Its name begins at `at`, and its value at `value`. */
 function noteWithin(member: number, depth: number, at: number, value: number): void {
   if (member === offsetOf.choices) noteChoice(depth, at, value);
   else notePart((member - firstWithin) / 2, depth, at, value);
 }
 
-/** Records a member of a choice or of its message. */
+/** Records a member of a choice, or of the message in a choice. */
 function noteChoice(depth: number, at: number, value: number): void {
   const first = bytes[value] as number;
   if (depth === choiceDepth) {
@@ -248,12 +252,12 @@ function noteChoice(depth: number, at: number, value: number): void {
 
 const usualEnds = ["stop", "length"].map((end) => Buffer.from(end));
 
-/** Checks the JSON syntax strictly, and records where the members are. */
+/** Checks the JSON syntax strictly, and records the positions of the members. */
 function isJsonObject(length: number, offsets: Int32Array): boolean {
   let at = afterSpace(0);
   if (bytes[at] !== openBrace) return false;
   let depth = 0;
-  /** A bit for each open container, the innermost in the lowest bit: 1 for an object, 0 for an array. */
+  /** One bit for each open container, the innermost in the lowest bit. 1 stands for an object, 0 for an array. */
   let objects = 0;
   /** Index in `offsets` of the current top-level member, or `other`. */
   let member = other;
@@ -305,7 +309,7 @@ function isJsonObject(length: number, offsets: Int32Array): boolean {
   }
 }
 
-/** Returns false if the answer already had this member. */
+/** Called when the value of a member begins. Returns false if the answer already had this member. */
 function begins(offsets: Int32Array, member: number, depth: number, at: number): boolean {
   if (depth !== 1 || member < 0) return true;
   if (offsets[member] !== 0) return false;
@@ -314,8 +318,8 @@ function begins(offsets: Int32Array, member: number, depth: number, at: number):
 }
 
 /**
- * Returns the index in `offsets` of the member whose name opens at `at`, or `other`. Returns `fault` for a name with
- * escapes.
+ * Returns the index in `offsets` of the member whose name begins at `at`. Returns `other` for any other name, and
+ * `fault` for a name with escapes.
  */
 function memberAt(at: number): number {
   let end = at + 1;
@@ -332,7 +336,7 @@ function memberAt(at: number): number {
   return other;
 }
 
-/** Returns the offset where the value of a member begins. */
+/** Returns the offset at which the value of a member begins. */
 function valueAfterName(from: number): number {
   if (bytes[from] !== quote) return fault;
   const end = afterString(from);

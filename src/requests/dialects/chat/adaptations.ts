@@ -1,17 +1,21 @@
-// Lists what servers of chat completions may refuse in a translated request, and how it is written without that.
+// Lists the parts of a translated request that servers of chat completions may refuse, and how the request is changed
+// then.
 import { type Adaptation, looseSchemas, type OptionalMember, textValue } from "../conversation/adaptations.ts";
 import { isObject, listOf } from "./json-value.ts";
 
 type Body = Record<string, unknown>;
 type Message = Record<string, unknown>;
 
-/** Text of the assistant that stands between results and the user's next words. */
+/** Text of an assistant message that is inserted between tool results and the next user message. */
 const afterResults = "Done.";
-/** The ids that Mistral's tokenizer accepts. */
+/** Matches the ids of tool calls that Mistral's tokenizer accepts. */
 const shortId = /^[a-zA-Z0-9]{9}$/;
 const shortIdLength = 9;
 
-/** The request for usage; without it, usage is estimated, so no error alone takes it from other requests. */
+/**
+ * The request for usage. Without it, usage is only estimated, so other requests keep it until a server has answered
+ * without it.
+ */
 export const usageAdaptation: OptionalMember = { path: "stream_options", isKeptInTrial: true };
 
 export const chatAdaptations: readonly Adaptation[] = [
@@ -30,7 +34,7 @@ export const chatAdaptations: readonly Adaptation[] = [
   { path: "messages.*.tool_calls.*.extra_content" },
   { path: "tools.*.function.strict", ignored: "strict" },
   { path: "verbosity", ignored: "verbosity", refusedValue: textValue },
-  // The defaults of these members have the same effect as none.
+  // Members whose default value has the same effect as leaving them out.
   { path: "parallel_tool_calls", only: true },
   { path: "temperature", only: 1 },
   { path: "top_p", only: 1 },
@@ -59,7 +63,7 @@ function messagesOf({ messages }: Body): readonly Message[] {
   return listOf(messages).filter(isObject);
 }
 
-/** Removes messages of which only the reasoning was left. */
+/** Removes messages that contained only reasoning and are now empty. */
 function removeEmptyMessages(body: Body): void {
   const members = ["reasoning_content", "reasoning", "reasoning_details", "tool_calls"];
   body["messages"] = messagesOf(body).filter(
@@ -81,7 +85,7 @@ function addAfterResults(body: Body): boolean {
   return written.length > messages.length;
 }
 
-/** Gives calls and their results ids that are the same in each request of a conversation. */
+/** Replaces the ids of calls and of their results. Each request of a conversation gets the same new ids. */
 function shortenIds(body: Body): boolean {
   const messages = messagesOf(body);
   const shortened = new Map<unknown, string>();

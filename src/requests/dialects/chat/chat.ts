@@ -1,4 +1,4 @@
-// Chat completions: the model continues a conversation.
+// The dialect of chat completions, in which the model continues a conversation.
 
 import { generates } from "../../../domain/models/operation.ts";
 import { chatRequest } from "../../../wire/chat.ts";
@@ -39,7 +39,7 @@ export const chat: Dialect = {
   isConversation: true,
   generates: generates.chat,
   knowsNewerLimit: true,
-  // Old vLLM also generates `best_of` answers for a chat.
+  // Old versions of vLLM generate `best_of` answers for a chat too.
   width: (choices, bestOf) => Math.max(choices, bestOf),
   hasMedia,
 

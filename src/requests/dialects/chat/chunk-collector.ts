@@ -1,4 +1,4 @@
-// Collects the chunks of a streamed chat completion into the whole completion.
+// Collects the chunks of a streamed chat completion into one whole completion.
 import type { TokenUsage } from "../../../domain/usage/usage.ts";
 import type { AnswerCollector } from "../answer.ts";
 import { usageObject } from "../openai/usage.ts";
@@ -8,14 +8,14 @@ type Json = Record<string, unknown>;
 interface CollectedCall {
   id: unknown;
   type: unknown;
-  /** Name and text of a `function` or a `custom` tool; the text arrives in pieces. */
+  /** Name and text of a call of a `function` or a `custom` tool. The text arrives in pieces. */
   name: string;
   text: string;
   rest: Map<string, unknown>;
 }
 
 interface CollectedAudio {
-  /** Each piece is base64 of its own, so joined texts would not decode. */
+  /** Pieces of base64, each encoded separately. Joining their texts would give invalid base64. */
   data: string[];
   transcript: string | undefined;
   rest: Map<string, unknown>;
@@ -26,21 +26,21 @@ interface CollectedChoice {
   texts: Map<string, string>;
   calls: CollectedCall[];
   callIndexes: Map<unknown, CollectedCall>;
-  /** The first call of each id. */
+  /** For each id, the first call that has it. */
   callIds: Map<unknown, CollectedCall>;
   functionCall: { name: string; arguments: string } | undefined;
   audio: CollectedAudio | undefined;
   logprobs: Map<string, unknown[]>;
   finishReason: unknown;
-  /** The remaining members of the deltas and the choices, each with its last value. */
+  /** All other members of the deltas, and those of the choices, each with its last value. */
   message: Map<string, unknown>;
   choice: Map<string, unknown>;
 }
 
 const pieceNames = ["content", "refusal", "reasoning_content", "reasoning"];
-/** Members of a chunk that the whole answer does not copy. `obfuscation` is padding of streams. */
+/** Members of a chunk that are not copied to the whole answer. `obfuscation` is padding that streams contain. */
 const chunkOnly = new Set(["object", "choices", "usage", "obfuscation"]);
-/** Characters that each choice or call adds to the counted size, besides its text. */
+/** Characters that each choice or call adds to the counted size, in addition to its text. */
 const entrySize = 200;
 
 export class ChunkCollector implements AnswerCollector {
@@ -118,7 +118,7 @@ export class ChunkCollector implements AnswerCollector {
     return choice;
   }
 
-  /** The name and the other members of a call arrive whole, its text in pieces. */
+  /** Adds a piece of a call. The name and the other members arrive at once, and the text in pieces. */
   #addCall(choice: CollectedChoice, { index, id, type, function: called, custom, ...others }: Json): void {
     const given = isObject(called) ? called : isObject(custom) ? custom : {};
     const call = this.#callAt(choice, index, id, given["name"]);
@@ -137,7 +137,10 @@ export class ChunkCollector implements AnswerCollector {
     this.#addOthers(call.rest, others);
   }
 
-  /** If a server sends no index, an id or a name begins a call, and a piece without either continues the last call. */
+  /**
+   * Returns the call that a piece belongs to. If the server sends no index, an id or a name begins a call, and a piece
+   * without either continues the last call.
+   */
   #callAt(choice: CollectedChoice, index: unknown, id: unknown, name: unknown): CollectedCall {
     const { calls, callIndexes, callIds } = choice;
     const known = isSaid(index)
@@ -163,7 +166,7 @@ export class ChunkCollector implements AnswerCollector {
     this.size += text.length;
   }
 
-  /** Id and expiry arrive once, data and transcript in pieces. */
+  /** Adds a piece of audio. The id and expiry arrive at once, and the data and transcript in pieces. */
   #addAudio(choice: CollectedChoice, { data, transcript, ...others }: Json): void {
     choice.audio ??= { data: [], transcript: undefined, rest: new Map() };
     const { audio } = choice;
@@ -188,7 +191,7 @@ export class ChunkCollector implements AnswerCollector {
     }
   }
 
-  /** Merges members: lists are joined, and other values replace earlier ones. */
+  /** Merges members into `target`. Lists are joined, and any other value replaces the earlier one. */
   #addOthers(target: Map<string, unknown>, others: Json): void {
     for (const [name, value] of Object.entries(others)) {
       if (!isSaid(value)) continue;
@@ -200,7 +203,7 @@ export class ChunkCollector implements AnswerCollector {
   }
 }
 
-/** If a choice has no finish reason at the end of the stream, its reason is `stop`. */
+/** Returns the JSON of a choice. If it has no finish reason at the end of the stream, the reason is `stop`. */
 function choiceToWire(index: unknown, choice: CollectedChoice): Json {
   const { texts, calls, functionCall, audio, logprobs } = choice;
   return {
@@ -230,8 +233,8 @@ function audioToWire({ data, transcript, rest }: CollectedAudio): Json {
 }
 
 /**
- * Joins base64 pieces. A server encodes each piece by itself, so that padding may end a piece, or cuts one long text
- * anywhere.
+ * Joins pieces of base64. Some servers encode each piece separately, so that padding may end a piece; others cut one
+ * long text anywhere.
  */
 function joinBase64(pieces: readonly string[]): string {
   const texts = pieces.join("").match(/[^=]+/g) ?? [];

@@ -1,4 +1,4 @@
-// Reads requests that clients such as Cursor send to chat completions in the form of another API.
+// Converts requests in the format of another API that clients such as Cursor send to chat completions.
 import { fieldError } from "../../../base/errors.ts";
 import type { Seal } from "../../../domain/seal.ts";
 import { responseRequest } from "../../../wire/responses.ts";
@@ -14,8 +14,8 @@ import { formatOf } from "./write-request.ts";
 const anyServer = { rules: rulesOf(undefined), model: "", keepsCustom: true };
 
 /**
- * Returns the body as chat completions have it: a Responses request with `input` in place of `messages`, and tools in
- * the form of Responses or Messages. Returns undefined if the body is in the form of chat completions.
+ * Returns the body in the format of chat completions. It may be a Responses request with `input` instead of `messages`,
+ * or have tools in the format of Responses or Messages. Returns undefined if the body already has the right format.
  */
 export const inChatForm: Rewriting = (body, validate) => {
   const isResponse = isAbsent(body["messages"]) && !isAbsent(body["input"]);
@@ -29,7 +29,10 @@ export const inChatForm: Rewriting = (body, validate) => {
   return written;
 };
 
-/** Seals nothing: answers in the form of chat completions contain no sealed data that a client could send back. */
+/**
+ * Does not encrypt anything, because answers in the format of chat completions contain no encrypted data that a client
+ * could send back.
+ */
 const noSeal: Seal = { seal: (text) => text, open: () => undefined };
 
 function chatOf(body: Json): Record<string, unknown> {
@@ -59,8 +62,8 @@ function onlyInResponses(place: string): Error {
 }
 
 /**
- * Converts a tool to the form of chat completions. A tool that is nested already, or whose kind chat completions
- * lack, is returned as it is.
+ * Converts a tool to the format of chat completions. Returns it unchanged if it already has this format, or if chat
+ * completions have no such kind of tool.
  */
 function toolOf(tool: Json): Json {
   const { type, name, description, parameters, input_schema: schema, strict, format, ...others } = tool;
@@ -72,7 +75,7 @@ function toolOf(tool: Json): Json {
   return { ...others, type: "function", function: { name, description, parameters: parameters ?? schema, strict } };
 }
 
-/** Chat completions put the grammar into an object of its own. */
+/** Chat completions have the grammar in a separate object. */
 function grammarOf({ type, ...grammar }: Json): Json {
   return type === "grammar" && !isObject(grammar["grammar"]) ? { type, grammar } : { type, ...grammar };
 }

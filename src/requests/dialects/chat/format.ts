@@ -1,4 +1,4 @@
-// Chat completions as a conversation format.
+// The conversation format of chat completions.
 import type { ConversationFormat } from "../conversation/format.ts";
 import { chatAdaptations } from "./adaptations.ts";
 import { readChatRequest } from "./read-request.ts";

@@ -6,17 +6,17 @@ export function isObject(value: unknown): value is Json {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Returns an empty object if the value is no object. */
+/** Returns the object, or an empty object if the value is none. */
 export function objectOf(value: unknown): Json {
   return isObject(value) ? value : {};
 }
 
-/** Returns an empty list if the value is no list. */
+/** Returns the list, or an empty list if the value is none. */
 export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** Returns a text that is not empty; undefined for any other value. */
+/** Returns the text if it is not empty. Returns undefined for any other value. */
 export function textOf(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }

@@ -1,4 +1,4 @@
-// Reads the messages of a chat request as the turns of a conversation.
+// Converts the messages of a chat request to the turns of a conversation.
 import { fieldError } from "../../../base/errors.ts";
 import { cacheOf } from "../conversation/cache-marks.ts";
 import { CollectedReply } from "../conversation/collected-reply.ts";
@@ -18,10 +18,10 @@ import { isObject, type Json, listOf, objectOf, textOf } from "./json-value.ts";
 import { sendReasoning, thinkingText, wholeReasoning } from "./reasoning.ts";
 
 const dataUrl = /^data:([^;,]*)(?:;[^;,]*)*;base64,/i;
-/** Types of parts that hold reasoning in an assistant's message, as Mistral and LiteLLM write them. */
+/** Types of parts with reasoning in an assistant's message, as in the APIs of Mistral and LiteLLM. */
 const thoughtTypes = new Set(["thinking", "redacted_thinking"]);
 
-/** Throws `invalid_request` for unknown roles and parts, naming them. */
+/** Converts messages to turns. Throws `invalid_request` that names an unknown role or part. */
 export function readMessages(messages: readonly unknown[]): ConversationMessage[] {
   const reader = new MessageReader();
   return messages.map((message, index) => reader.read(objectOf(message), `messages[${index}]`));
@@ -29,7 +29,7 @@ export function readMessages(messages: readonly unknown[]): ConversationMessage[
 
 class MessageReader {
   readonly #kinds = new Map<string, CallKind>();
-  /** Generated ids of legacy `function_call` calls, which have no ids, by the name of the function. */
+  /** For each function, the id that was generated for its last legacy `function_call`. Such calls have no ids. */
   readonly #olderCalls = new Map<string, string>();
 
   read(message: Json, place: RequestPath): ConversationMessage {
@@ -115,7 +115,7 @@ class MessageReader {
   }
 }
 
-/** Returns the reasoning parts of the content as `thinking_blocks`, where `wholeReasoning` reads them. */
+/** Returns the reasoning parts of the content under `thinking_blocks`, from which `wholeReasoning` reads them. */
 function thoughtsOf({ content, thinking_blocks }: Json): Json {
   const blocks = listOf(content).filter((part) => isObject(part) && thoughtTypes.has(String(part["type"])));
   if (blocks.length === 0 || listOf(thinking_blocks).length > 0) return {};
@@ -145,7 +145,7 @@ function answerTexts(message: Json, place: RequestPath): AnswerPart[] {
   );
 }
 
-/** Reads the content of a message; a cache mark on the message applies to all of its content. */
+/** Reads the content of a message. A cache mark of the message applies to all of its content. */
 function readContent(message: Json, place: RequestPath): Part[] {
   const { content } = message;
   const parts: Part[] =
@@ -194,7 +194,7 @@ function readFile({ file_data, file_id, filename }: Json, place: RequestPath): F
   return { type: "file", source, ...(name === undefined ? {} : { name }), place };
 }
 
-/** Returns the data of a data URL. Bare base64, which some clients send for a file, has an unknown media type. */
+/** Returns the data of a data URL. Some clients send bare base64 for a file; its media type is then unknown. */
 function urlSource(url: string): MediaSource {
   const found = dataUrl.exec(url.slice(0, 1_000));
   if (found) return { kind: "data", mediaType: found[1] || "text/plain", data: url.slice(found[0].length) };

@@ -1,4 +1,4 @@
-// Reads a chat request as a conversation that other formats can write.
+// Reads a chat request as a conversation, which can then be written in another format.
 import { fieldError } from "../../../base/errors.ts";
 import { cacheOf } from "../conversation/cache-marks.ts";
 import type { Conversation, Hints, OutputForm, Sampling, Thinking } from "../conversation/conversation.ts";
@@ -6,7 +6,7 @@ import { booleanOf, isObject, type Json, listOf, numberOf, objectOf, textOf } fr
 import { readMessages } from "./read-messages.ts";
 import { readToolUse } from "./read-tools.ts";
 
-/** Members that this file reads, or that only the gateway handles. */
+/** Members that this file reads, or that only the gateway uses. */
 const known = new Set([
   ...["model", "messages", "stream", "stream_options", "store", "n"],
   ...["tools", "tool_choice", "parallel_tool_calls", "functions", "function_call"],
@@ -18,9 +18,8 @@ const known = new Set([
 ]);
 
 /**
- * Reads a body that fits `chatRequest` of `src/wire/chat.ts`. Throws `invalid_request`, naming the field, for members
- * that change the answer and that no other format can express: sound output, web search, unknown roles, parts and
- * tools.
+ * Reads a body that fits `chatRequest` of `src/wire/chat.ts`. Throws `invalid_request` that names the field if a member
+ * changes the answer and no other format can express it: audio output, web search, and unknown roles, parts and tools.
  */
 export function readChatRequest(body: Json): Conversation {
   refuseOwnOutput(body);
@@ -85,8 +84,8 @@ function readOutput(format: unknown): OutputForm | undefined {
 }
 
 /**
- * Reads thinking options: OpenAI's `reasoning_effort`, OpenRouter's `reasoning`, and Anthropic's `thinking`, as
- * DeepSeek and LiteLLM have it. `enable_thinking` is an argument for the chat templates of vLLM, SGLang and
+ * Reads options for thinking: OpenAI's `reasoning_effort`, OpenRouter's `reasoning`, and Anthropic's `thinking`, which
+ * DeepSeek and LiteLLM have too. `enable_thinking` is an argument for the chat templates of vLLM, SGLang and
  * llama-server.
  */
 function readThinking(body: Json): Thinking | undefined {
@@ -107,7 +106,7 @@ function readThinking(body: Json): Thinking | undefined {
   return Object.keys(thinking).length === 0 ? undefined : thinking;
 }
 
-/** LM Studio and llama.cpp accept -1 for no limit. */
+/** In LM Studio and llama.cpp, -1 means no limit. */
 function limitOf(value: unknown): number | undefined {
   const limit = numberOf(value);
   return limit !== undefined && limit > 0 ? limit : undefined;
@@ -118,7 +117,7 @@ function readSampling(body: Json): Sampling {
   const stops = (typeof stop === "string" ? [stop] : listOf(stop)).filter(
     (one) => textOf(one) !== undefined,
   ) as string[];
-  // `logprobs` itself is the number of alternatives at some servers, as in legacy completions.
+  // Some servers take the number of alternatives in `logprobs`, as in legacy completions.
   const shown = logprobs === true ? (numberOf(body["top_logprobs"]) ?? 0) : numberOf(logprobs);
   const given: Sampling = {
     temperature: numberOf(body["temperature"]),
@@ -146,8 +145,8 @@ function readHints(body: Json): Hints {
 }
 
 /**
- * Returns the members that this file does not read, to report them as lost. Members with their usual value are left
- * out.
+ * Returns the members that this file does not read, so that they are reported as ignored. Members with their default
+ * value are left out.
  */
 function othersOf(body: Json): Record<string, unknown> {
   const others: [string, unknown][] = [];

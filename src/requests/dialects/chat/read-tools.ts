@@ -1,4 +1,4 @@
-// Reads the tools of a chat request and the choice among them, including the legacy `functions`.
+// Reads the tools and the tool choice of a chat request, including the legacy `functions`.
 import { fieldError } from "../../../base/errors.ts";
 import { cacheOf } from "../conversation/cache-marks.ts";
 import type { CallKind, Tool, ToolChoice } from "../conversation/conversation.ts";
@@ -10,7 +10,7 @@ export interface ToolUse {
   readonly parallelCalls?: boolean | undefined;
 }
 
-/** Reads tools and tool choice. Throws `invalid_request`, naming the field, for unknown tools and choices. */
+/** Reads the tools and the tool choice. Throws `invalid_request` that names the field for an unknown tool or choice. */
 export function readToolUse(body: Json): ToolUse {
   const all = listOf(body["tools"]).map((tool, index) => readTool(objectOf(tool), `tools[${index}]`));
   const parallelCalls = booleanOf(body["parallel_tool_calls"]);
@@ -59,7 +59,7 @@ function functionOf(described: Json, place: string): Tool {
 function customOf(described: Json, place: string): Tool {
   const description = textOf(described["description"]);
   const { format } = described;
-  // Chat completions put the grammar into an object of its own, Responses put it beside the type.
+  // In chat completions the grammar is a separate object. In Responses its members are next to `type`.
   const flat = isObject(format) && isObject(format["grammar"]) ? { type: "grammar", ...format["grammar"] } : format;
   return {
     kind: "custom",
@@ -83,7 +83,7 @@ function keyOfAllowed(tool: Json): string {
 
 function readChoice(choice: unknown): ToolChoice {
   if (choice === "auto" || choice === "none" || choice === "required") return { type: choice };
-  // `any` is Mistral's word for `required`.
+  // Mistral uses `any` for `required`.
   if (choice === "any") return { type: "required" };
   const { type } = objectOf(choice);
   if (type === "function" || type === "custom") {
@@ -96,7 +96,7 @@ function readChoice(choice: unknown): ToolChoice {
   );
 }
 
-/** Legacy function calling allows one call at a time. */
+/** Reads legacy `functions`, which allow only one call at a time. */
 function readOlder(body: Json): ToolUse {
   const tools = listOf(body["functions"]).map((one, index) => functionOf(objectOf(one), `functions[${index}]`));
   const choice = body["function_call"];

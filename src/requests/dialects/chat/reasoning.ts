@@ -1,9 +1,9 @@
 // Reads and writes reasoning in messages of chat completions. OpenAI's format has no member for reasoning, so servers
-// and clients added several.
+// and clients have added several.
 import type { ReasoningPart, ReasoningProof } from "../conversation/conversation.ts";
 import { isObject, type Json, listOf, objectOf, textOf } from "./json-value.ts";
 
-/** A piece of reasoning, its proof (a vendor's signature or encrypted reasoning), or both. */
+/** A piece of reasoning, its proof, or both. The proof is a vendor's signature or the encrypted reasoning. */
 export interface ReasoningPiece {
   readonly text: string;
   readonly isSummary: boolean;
@@ -11,21 +11,21 @@ export interface ReasoningPiece {
 }
 
 /**
- * OpenRouter's names for the formats of reasoning proofs, by vendor. Proofs of other vendors cannot be sent back to
- * them here; Gemini's proofs belong to calls.
+ * The names that OpenRouter gives to the proofs of different vendors. Proofs of other vendors cannot be sent back in
+ * this way; Gemini's proofs are in the calls.
  */
 const anthropicFormat = "anthropic-claude-v1";
 const openaiFormat = "openai-responses-v1";
 
 /**
- * Returns the text of `reasoning_content` (DeepSeek, llama-server, SGLang) or `reasoning` (vLLM, Ollama, OpenRouter,
- * Groq, Cerebras). Some servers send both with the same text.
+ * Returns the text of `reasoning_content` (DeepSeek, llama-server, SGLang) or of `reasoning` (vLLM, Ollama, OpenRouter,
+ * Groq, Cerebras). Some servers send the same text in both.
  */
 export function plainReasoning(message: Json): string | undefined {
   return textOf(message["reasoning_content"]) ?? textOf(message["reasoning"]);
 }
 
-/** Returns the pieces in `reasoning_details` (OpenRouter) or `thinking_blocks` (LiteLLM). */
+/** Returns the pieces of reasoning in `reasoning_details` (OpenRouter) or `thinking_blocks` (LiteLLM). */
 export function reasoningDetails(message: Json): ReasoningPiece[] {
   const { reasoning_details: details, thinking_blocks: blocks } = message;
   if (!Array.isArray(details) && !Array.isArray(blocks)) return [];
@@ -34,8 +34,8 @@ export function reasoningDetails(message: Json): ReasoningPiece[] {
 }
 
 /**
- * Returns the reasoning of a whole message. Details with text take precedence, because proofs hold only for an
- * unchanged text.
+ * Returns the reasoning of a whole message. If details contain text, they are used instead of the plain members,
+ * because a proof is only valid for its unchanged text.
  */
 export function wholeReasoning(message: Json): ReasoningPiece[] {
   const details = reasoningDetails(message);
@@ -53,12 +53,12 @@ export interface ReasoningSink {
 
 export function sendReasoning({ text, isSummary, proof }: ReasoningPiece, sink: ReasoningSink): void {
   if (text !== "") sink.reasoning(text, isSummary);
-  // Redacted reasoning is a block of its own, not the proof of the previous block.
+  // Redacted reasoning is a separate block, and not the proof of the previous block.
   if (proof?.kind === "redacted") sink.block();
   if (proof) sink.proof(proof);
 }
 
-/** Returns the entries of `reasoning_details` for a reasoning block. `index` is the index of the first entry. */
+/** Returns the entries of `reasoning_details` for a block of reasoning. `index` is the index of the first entry. */
 export function detailsOf({ text, isSummary, proof }: ReasoningPiece, index: number): Json[] {
   const format = proof?.kind === "encrypted" ? openaiFormat : proof ? anthropicFormat : "unknown";
   const entries: Json[] = [];
@@ -71,7 +71,7 @@ export function detailsOf({ text, isSummary, proof }: ReasoningPiece, index: num
 }
 
 /**
- * Returns the members of a message for all of its reasoning. Details are included only if there is a proof and
+ * Returns the members of a message with all of its reasoning. Details are only included if there is a proof and
  * `wantsDetails` is true.
  */
 export function reasoningMembers(parts: readonly ReasoningPart[], names: readonly string[], wantsDetails = true): Json {
@@ -113,7 +113,7 @@ function pieceOfBlock({ type, thinking, signature, data }: Json): ReasoningPiece
   return [{ text: thinkingText(thinking), isSummary: false, proof }];
 }
 
-/** Mistral's `thinking` is a list of parts. */
+/** Returns the text of `thinking`, which at Mistral is a list of parts. */
 export function thinkingText(thinking: unknown): string {
   if (typeof thinking === "string") return thinking;
   return listOf(thinking)

@@ -1,4 +1,4 @@
-// Collects streamed tool calls. Servers differ in how they assign pieces to calls.
+// Collects streamed tool calls. Servers differ in how they mark which call a piece belongs to.
 import type { ReplySink } from "../conversation/reply.ts";
 import { isObject, type Json, objectOf, textOf } from "./json-value.ts";
 
@@ -13,15 +13,15 @@ interface Call {
 }
 
 export class ReplyCalls {
-  /** Number of calls that were passed on to the sink. */
+  /** Number of calls that were passed to the sink. */
   count = 0;
   readonly #calls: Call[] = [];
-  /** The last call with each index, and the last call with each id. */
+  /** The last call with each index. `#byId` has the last call with each id. */
   readonly #byIndex = new Map<unknown, Call>();
   readonly #byId = new Map<string, Call>();
   #older: Call | undefined;
 
-  /** Adds a piece of a stream. Names and ids arrive whole, arguments in pieces. */
+  /** Adds a piece of a stream. Names and ids arrive at once, and arguments in pieces. */
   add(piece: Json, sink: ReplySink): void {
     const called = calledBy(piece);
     const id = textOf(piece["id"]);
@@ -31,7 +31,7 @@ export class ReplyCalls {
     this.#go(call, id, name, called, sink);
   }
 
-  /** Adds a call of a whole answer. */
+  /** Adds a call from an answer that is not streamed. */
   addWhole(piece: Json, sink: ReplySink): void {
     const called = calledBy(piece);
     const call = this.#begin();
@@ -39,15 +39,15 @@ export class ReplyCalls {
     this.#go(call, textOf(piece["id"]), textOf(called["name"]), called, sink);
   }
 
-  /** Adds a piece of the single legacy `function_call`. */
+  /** Adds a piece of the legacy `function_call`, of which there can be only one. */
   addOlder(piece: Json, sink: ReplySink): void {
     this.#older ??= this.#begin();
     this.#go(this.#older, undefined, textOf(piece["name"]), piece, sink);
   }
 
   /**
-   * Passes on, at the end of the answer, calls that never got a name, so that their arguments are not lost. A piece
-   * without name and arguments is no call.
+   * Called at the end of the answer. Passes on calls that never got a name, so that their arguments are not lost. A
+   * piece without name and arguments is no call.
    */
   end(sink: ReplySink): void {
     for (const call of this.#calls) if (!call.isSent && call.buffered.length > 0) this.#send(call, sink);
@@ -65,9 +65,9 @@ export class ReplyCalls {
   }
 
   /**
-   * Returns the call of a piece. Most servers number the calls. An index that repeats with another id and a name is
-   * another call: old Ollama gave all calls the same index. Without an index, an id or a name begins a call, and a
-   * piece without either continues the last call.
+   * Returns the call that a piece belongs to. Most servers number the calls. If an index is repeated with another id
+   * and a name, a new call begins, because old versions of Ollama gave the same index to all calls. Without an index,
+   * an id or a name begins a call, and a piece without either continues the last call.
    */
   #callOf(index: unknown, id: string | undefined, name: string | undefined): Call {
     const isCounted = index !== undefined && index !== null;
@@ -117,7 +117,7 @@ function calledBy({ function: called, custom }: Json): Json {
   return isObject(custom) ? custom : objectOf(called);
 }
 
-/** Converts arguments that some servers send as an object to JSON text. */
+/** Returns arguments as JSON text. Some servers send them as an object. */
 function argumentText(value: unknown): string {
   if (typeof value === "string") return value;
   return isObject(value) ? JSON.stringify(value) : "";

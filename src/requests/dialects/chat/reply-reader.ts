@@ -1,4 +1,4 @@
-// Reads the answers of model servers that speak chat completions: chunks of a stream, and whole answers.
+// Reads the answers of model servers that use chat completions, both chunks of a stream and whole answers.
 import { ClientCalls } from "../conversation/call-names.ts";
 import type { CallNames } from "../conversation/conversation.ts";
 import type { EngineWords } from "../conversation/format.ts";
@@ -11,7 +11,7 @@ import { ReplyCalls } from "./reply-calls.ts";
 import { readUsage } from "./reply-usage.ts";
 import { failedMidway, requireNoFailure } from "./strict-choices.ts";
 
-/** The finish reasons of OpenAI and of servers that have their own. */
+/** Finish reasons of OpenAI, and those of servers that use other words. */
 const reasons: Readonly<Record<string, ReplyEnd["reason"]>> = {
   length: "length",
   max_tokens: "length",
@@ -21,10 +21,10 @@ const reasons: Readonly<Record<string, ReplyEnd["reason"]>> = {
   tool_use: "calls",
   content_filter: "filter",
 };
-/** Finish reasons of an answer that was cut or withheld; they are kept even if the answer has calls. */
+/** Finish reasons of an answer that was cut off or withheld. They are kept even if the answer contains calls. */
 const cutReasons = new Set<ReplyEnd["reason"]>(["length", "context", "filter"]);
 
-/** Reads one answer. Only the first choice is read, because conversations have no other choices. */
+/** Reads one answer. Only its first choice is read, because a conversation has only one answer. */
 export class ChatReplyReader implements ReplyReader {
   readonly #names: CallNames;
   readonly #engine: EngineWords | undefined;
@@ -34,7 +34,10 @@ export class ChatReplyReader implements ReplyReader {
   #refused = false;
   #ended = false;
   isOver = false;
-  /** True if a plain-text member contains the current reasoning, so that its details repeat the text. */
+  /**
+   * True if the plain text of the current reasoning has arrived in another member, so that the text in its details is a
+   * repetition.
+   */
   #plainThought = false;
 
   constructor(names: CallNames, engine: EngineWords | undefined) {
@@ -47,12 +50,12 @@ export class ChatReplyReader implements ReplyReader {
     this.#refuseFault(data);
     const choice = firstChoice(data);
     readUsage(data, choice, sink);
-    // A chunk that holds only usage is the last one.
+    // A chunk that has only the usage is the last chunk.
     this.isOver = this.#ended && !choice && isObject(data["usage"]);
-    // Chunks after the end are ignored: some servers repeat the end, and more text would follow a complete answer.
+    // Chunks after the end are ignored. Some servers repeat the end, and further text would follow a complete answer.
     if (!choice || this.#ended) return;
     const { delta, message } = choice;
-    // Some servers send a whole answer as the only chunk of a stream.
+    // Some servers send a whole answer as the only chunk of their stream.
     if (isObject(delta)) this.#delta(delta, choice, sink);
     else if (isObject(message)) this.#message(message, choice, sink);
     const reason = textOf(choice["finish_reason"]);
@@ -111,7 +114,10 @@ export class ChatReplyReader implements ReplyReader {
     if (isObject(older)) this.#calls.addOlder(older, sink);
   }
 
-  /** Uses the text in a delta's reasoning details only if no plain-text member contains the same text. */
+  /**
+   * Passes on the reasoning of a delta. The text in its details is only used if no plain-text member contains the same
+   * text.
+   */
   #reasoning(delta: Json, sink: ReplySink): void {
     const details = reasoningDetails(delta);
     const plain = plainReasoning(delta);
@@ -154,7 +160,7 @@ export class ChatReplyReader implements ReplyReader {
     if (cutReasons.has(reason)) return { reason };
     if (this.#calls.count > 0) return { reason: "calls" };
     if (this.#refused) return { reason: "refusal" };
-    // vLLM and SGLang report the stop text.
+    // vLLM and SGLang report the text that stopped the answer.
     const sequence = textOf(choice["stop_reason"]) ?? textOf(choice["matched_stop"]);
     return sequence === undefined ? { reason: "stop" } : { reason: "sequence", sequence };
   }
@@ -169,7 +175,7 @@ function isSet(value: unknown): boolean {
   return value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0);
 }
 
-/** Returns undefined for chunks that hold only usage or other choices. */
+/** Returns undefined for a chunk that has only usage, or only other choices. */
 function firstChoice({ choices }: Json): Json | undefined {
   if (choices === undefined || choices === null) return undefined;
   if (!Array.isArray(choices)) throw malformed("choices that are no list");
@@ -180,7 +186,7 @@ function firstChoice({ choices }: Json): Json | undefined {
   return undefined;
 }
 
-/** Mistral sends reasoning as parts of the content. */
+/** Mistral sends reasoning as a part of the content. */
 function contentPart(part: Json, sink: ReplySink): void {
   const { type } = part;
   if (type === "thinking") sendReasoning({ text: thinkingText(part["thinking"]), isSummary: false }, sink);

@@ -3,7 +3,7 @@ import type { ReplySink, ReplyUsage } from "../conversation/reply.ts";
 import { billedOf, countOf, detailsOf, outputOf, servedOf } from "../reported-parts.ts";
 import { isObject, type Json, objectOf } from "./json-value.ts";
 
-/** Passes on the usage of a chunk or a whole answer. Groq puts it into `x_groq`, Moonshot into the choice. */
+/** Passes on the usage of a chunk or a whole answer. Groq has it in `x_groq`, and Moonshot in the choice. */
 export function readUsage(data: Json, choice: Json | undefined, sink: ReplySink): void {
   const found = data["usage"] ?? objectOf(data["x_groq"])["usage"] ?? choice?.["usage"];
   if (!isObject(found)) return;
@@ -11,7 +11,7 @@ export function readUsage(data: Json, choice: Json | undefined, sink: ReplySink)
   if (usage.promptTokens !== undefined || usage.completionTokens !== undefined) sink.usage(usage);
 }
 
-/** `tier` is the service tier that the answer reports. */
+/** Returns the usage that a server reported. `tier` is the service tier that the answer reports. */
 export function chatUsage(found: Json, tier: unknown): ReplyUsage {
   const prompt = objectOf(found["prompt_tokens_details"]);
   const completion = objectOf(found["completion_tokens_details"]);
@@ -22,14 +22,14 @@ export function chatUsage(found: Json, tier: unknown): ReplyUsage {
   };
   return {
     promptTokens,
-    // DeepSeek uses the second name, Moonshot the third, LiteLLM the fourth.
+    // The second name is DeepSeek's, the third is Moonshot's, and the fourth is LiteLLM's.
     cachedTokens: countOf(
       prompt["cached_tokens"] ??
         found["prompt_cache_hit_tokens"] ??
         found["cached_tokens"] ??
         found["cache_read_input_tokens"],
     ),
-    // OpenAI and OpenRouter use the first name, LiteLLM the second.
+    // The first name is used by OpenAI and OpenRouter, the second by LiteLLM.
     cacheWriteTokens: countOf(prompt["cache_write_tokens"] ?? found["cache_creation_input_tokens"]),
     ...outputOf(promptTokens, output, countOf(found["total_tokens"])),
     details: detailsOf({
@@ -37,14 +37,14 @@ export function chatUsage(found: Json, tier: unknown): ReplyUsage {
       inputImageTokens: countOf(prompt["image_tokens"]),
       outputAudioTokens: countOf(completion["audio_tokens"]),
       outputImageTokens: countOf(completion["image_tokens"]),
-      // `service_tier` inside the usage is Mistral's.
+      // Mistral has `service_tier` inside the usage.
       served: servedOf(tier, found["service_tier"]),
       billedNanoUsd: billedOf(found),
     }),
   };
 }
 
-/** Returns the usage object of an answer. */
+/** Returns the usage object for an answer. */
 export function usageObject(usage: ReplyUsage): Json {
   const { promptTokens = 0, completionTokens = 0, cachedTokens, cacheWriteTokens, reasoningTokens } = usage;
   const cached = cachedTokens === undefined ? {} : { cached_tokens: cachedTokens };

@@ -1,4 +1,4 @@
-// Writes an answer as chat completions, for clients whose model is served in another format.
+// Writes an answer in the format of chat completions, for a client whose model is served in another format.
 import { CollectedReply } from "../conversation/collected-reply.ts";
 import type { AnswerPart, CallPart, ReasoningPart, ReasoningProof } from "../conversation/conversation.ts";
 import type {
@@ -14,16 +14,16 @@ import { type Json, listOf, objectOf } from "./json-value.ts";
 import { detailsOf, reasoningMembers } from "./reasoning.ts";
 import { usageObject } from "./reply-usage.ts";
 
-/** Clients of DeepSeek, the AI SDK and LiteLLM read reasoning from this member. */
+/** The member from which clients of DeepSeek, of the AI SDK and of LiteLLM read reasoning. */
 const reasoningNames = ["reasoning_content"];
 const endEvent = "data: [DONE]\n\n";
 
-/** Reports whether the client knows only legacy function calls, by `functions`. */
+/** Reports whether the client knows only legacy function calls, because it sent `functions` instead of `tools`. */
 function isOlder({ functions, tools }: Json): boolean {
   return listOf(functions).length > 0 && listOf(tools).length === 0;
 }
 
-/** Writes a stream if the client's request asks for one, and otherwise collects the answer for `whole`. */
+/** Writes a stream if the client requested one. Otherwise collects the answer for `whole`. */
 export function chatReplyWriter(head: ReplyHead): ReplyWriter {
   return new ChatReplyWriter(head);
 }
@@ -82,8 +82,8 @@ class ChatReplyWriter implements ReplyWriter {
   }
 
   /**
-   * Returns undefined, so that each event is written in full: the source formats number their events or put more than a
-   * piece of text into them.
+   * Returns undefined, so that each event is written completely. The source formats number their events, or put more
+   * into them than a piece of text.
    */
   textEvents(): undefined {}
 
@@ -113,7 +113,7 @@ class ChatReplyWriter implements ReplyWriter {
   }
 }
 
-/** Writes each event directly as text, so that a token costs one short `JSON.stringify` and no object tree. */
+/** Writes each event directly as text, so that a token costs only one short `JSON.stringify` and no tree of objects. */
 class ChunkWriter implements ReplySink {
   readonly #begin: string;
   readonly #afterDelta: string;
@@ -125,9 +125,9 @@ class ChunkWriter implements ReplySink {
   #out = "";
   #begun = false;
   #refused = false;
-  /** The position and kind of each call, and whether the call has no arguments yet. */
+  /** The position and the kind of each call, and whether the call has no arguments yet. */
   readonly #calls = new Map<number, { position: number; kind: ReplyCall["kind"]; isEmpty: boolean }>();
-  /** The current reasoning block, whose proof comes with its whole text. */
+  /** The current block of reasoning, whose proof arrives together with its whole text. */
   #thought: { pieces: string[]; isSummary: boolean } = { pieces: [], isSummary: false };
   #thoughts = 0;
   #details = 0;
@@ -175,7 +175,7 @@ class ChunkWriter implements ReplySink {
 
   reasoning(text: string, isSummary: boolean): void {
     if (text === "") return;
-    // Each reasoning block is a paragraph, as in the whole answer.
+    // Each block of reasoning becomes a paragraph, in the same way as in the whole answer.
     const goesOn = this.#thought.pieces.length > 0 && this.#thought.isSummary === isSummary;
     if (!goesOn) this.#thought = { pieces: [], isSummary };
     const parting = !goesOn && this.#thoughts++ > 0 ? "\n\n" : "";
@@ -216,12 +216,12 @@ class ChunkWriter implements ReplySink {
   }
 
   usage(): void {
-    // Figures that arrive before the end are ignored, because the stream ends with the final usage.
+    // Figures before the end are ignored, because the final usage is sent at the end of the stream.
   }
 
   end({ reason, mark }: ReplyEnd): void {
     if (!this.#begun) this.#first('""');
-    // Clients parse the arguments, and an empty text is no JSON.
+    // Clients parse the arguments, and an empty text is no valid JSON.
     for (const [index, { kind, isEmpty }] of this.#calls)
       if (isEmpty && kind === "function") this.arguments(index, "{}");
     const finish = finishReason(reason, { refused: this.#refused, older: this.#older });
@@ -282,15 +282,15 @@ function finishReason(reason: ReplyEnd["reason"], { refused, older }: { refused:
     case "filter":
       return "content_filter";
     case "refusal":
-      // A refusal with text ends like any other answer. A refusal without text ends as `content_filter`, because the
-      // client would see an empty answer.
+      // If a refusal has text, the answer ends like any other. Without text, it ends as `content_filter`, because the
+      // client would otherwise see an empty answer.
       return refused ? "stop" : "content_filter";
     default:
       return "stop";
   }
 }
 
-/** Returns the gateway's error type for the status of an error that interrupts an answer. */
+/** Returns the gateway's error type for the status of an error that interrupts the answer. */
 function typeOf(status: number): string {
   if (status === 429) return "rate_limit_error";
   if (status === 503) return "overloaded_error";

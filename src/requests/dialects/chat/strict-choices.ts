@@ -1,4 +1,5 @@
-// Makes the choices of a model server's chat completion strict: missing members are filled in, repeated ones dropped.
+// Makes the choices of a model server's chat completion conform to OpenAI's API. Missing members are filled in, and
+// repeated ones are dropped.
 import type { EngineWords } from "../conversation/format.ts";
 import { reportedFault } from "../engine-fault.ts";
 import { textOf } from "./json-value.ts";
@@ -8,28 +9,28 @@ type Json = Record<string, unknown>;
 
 interface Call {
   readonly index: number;
-  /** The id that the server sent; the client gets a generated id if an earlier call had the same. */
+  /** The id that the server sent. If an earlier call had the same id, the client gets a generated id instead. */
   readonly reportedId: string | undefined;
   readonly name: string | undefined;
   hasArguments: boolean;
 }
 
-/** Finish reasons that mean a failure of the server: OpenRouter's, vLLM's and DeepSeek's. */
+/** Finish reasons of OpenRouter, vLLM and DeepSeek that mean a failure of the server. */
 const failures: ReadonlySet<unknown> = new Set(["error", "abort", "insufficient_system_resource"]);
-/** OpenAI's finish reasons for those of Anthropic, Gemini and TGI. */
+/** For finish reasons of Anthropic, Gemini and TGI, those of OpenAI. */
 const ends: Readonly<Record<string, string>> = {
   ...{ end_turn: "stop", eos_token: "stop", stop_sequence: "stop", max_tokens: "length", tool_use: "tool_calls" },
 };
-/** The finish reasons after which the arguments of a call may be missing. */
+/** Finish reasons after which a call may lack its arguments. */
 const cutEnds: ReadonlySet<unknown> = new Set(["length", "content_filter"]);
 
 /**
- * The kind of change to a chunk. `once` means that the change depends on earlier chunks, so that a similar chunk may
- * change differently.
+ * The kind of change to a chunk. `once` means that the change depends on earlier chunks, so that a similar chunk may be
+ * changed differently.
  */
 export type Mended = "not" | "alike" | "once";
 
-/** Throws if the server reports in a choice that it failed; the choice contains the error message. */
+/** Throws if a choice reports that the server has failed. The choice contains the error message. */
 export function requireNoFailure(choice: unknown, engine: EngineWords | undefined): void {
   if (!isRecord(choice) || !failures.has(choice["finish_reason"])) return;
   const said = JSON.stringify({ error: choice["error"] });
@@ -38,7 +39,9 @@ export function requireNoFailure(choice: unknown, engine: EngineWords | undefine
 
 export const failedMidway = "The model server failed in the middle of the answer.";
 
-/** Gives ids to calls without a unique id. A call at the same position in the same answer always gets the same id. */
+/**
+ * Creates ids for calls that have no unique id. A call at the same position in the same answer always gets the same id.
+ */
 class CallIds {
   readonly #answerId: string;
   readonly #given = new Set<string>();
@@ -48,7 +51,7 @@ class CallIds {
     this.#answerId = answerId.slice(answerId.indexOf("-") + 1);
   }
 
-  /** Reports whether no call of the answer has this id. */
+  /** Reports whether no earlier call of the answer has this id. */
   isNew(id: unknown): boolean {
     if (typeof id !== "string" || id === "" || this.#given.has(id)) return false;
     this.#given.add(id);
@@ -60,18 +63,18 @@ class CallIds {
   }
 }
 
-/** The choices of one streamed answer. */
+/** Corrects the choices of one streamed answer. */
 export class StrictChoices {
   readonly #answerId: string;
   #ids: CallIds | undefined;
   #calls: Map<unknown, StrictCalls> | undefined;
 
-  /** `answerId` must be unique, because ids of calls contain it. */
+  /** `answerId` must be unique, because it is a part of the generated ids of calls. */
   constructor(answerId: string) {
     this.#answerId = answerId;
   }
 
-  /** Changes the choices of a chunk in place. */
+  /** Corrects the choices of a chunk in place. */
   chunk(choices: readonly unknown[]): Mended {
     let mended: Mended = "not";
     for (let position = 0; position < choices.length; position++) {
@@ -81,7 +84,7 @@ export class StrictChoices {
         mended = more(mended, "alike");
       }
       if (choice && isRecord(choice["message"]) && !isRecord(choice["delta"])) {
-        // Some servers send a whole answer as the only chunk of a stream.
+        // Some servers send a whole answer as the only chunk of their stream.
         choice["delta"] = choice["message"];
         delete choice["message"];
         mended = more(mended, "once");
@@ -91,14 +94,14 @@ export class StrictChoices {
     return mended;
   }
 
-  /** Reports whether a choice with this finish reason has calls that lack their arguments. */
+  /** Reports whether a choice that ends with this finish reason has calls without arguments. */
   lacksArguments(index: unknown, end: unknown): boolean {
     return !cutEnds.has(end) && this.#calls?.get(index)?.lacksArguments === true;
   }
 
   /**
-   * Returns a delta with empty arguments for each call of the choice that has none, to send at its end; undefined if
-   * there are no such calls.
+   * Returns a delta with empty arguments for each call of the choice that has none. It must be sent at the end of the
+   * choice. Returns undefined if there are no such calls.
    */
   undeclaredArguments(index: unknown): Json | undefined {
     return this.#calls?.get(index)?.undeclared();
@@ -127,7 +130,7 @@ export class StrictChoices {
   }
 }
 
-/** Changes the choices of a whole answer in place; reports whether it did. */
+/** Corrects the choices of a whole answer in place. Returns whether anything changed. */
 export function mendWhole(choices: readonly unknown[], answerId: string): boolean {
   const ids = new CallIds(answerId);
   let isMended = false;
@@ -151,7 +154,7 @@ function needsRepair({ delta, finish_reason: end }: Json): boolean {
   return isRecord(delta) && (Array.isArray(delta["tool_calls"]) || Array.isArray(delta["content"]));
 }
 
-/** Replaces a finish reason by OpenAI's word; an empty one becomes null. */
+/** Replaces a finish reason by OpenAI's word for it. An empty finish reason becomes null. */
 function mendEnd(choice: Json): boolean {
   const end = choice["finish_reason"];
   if (typeof end !== "string") return false;
@@ -165,7 +168,7 @@ function isOpenAIs(word: string): boolean {
   return word === "stop" || word === "length" || word === "tool_calls" || word === "content_filter";
 }
 
-/** Mistral sends texts and reasoning as parts. */
+/** Converts content to text. Mistral sends text and reasoning as a list of parts. */
 function mendContent(message: Json): boolean {
   const { content } = message;
   if (!Array.isArray(content)) return false;
@@ -196,7 +199,8 @@ function mendHead(call: Json, ids: CallIds): boolean {
 }
 
 /**
- * Converts arguments that some servers send as an object to JSON text. `none` replaces missing or invalid arguments.
+ * Converts arguments to JSON text, because some servers send them as an object. `none` replaces missing or invalid
+ * arguments.
  */
 function mendArguments(called: Json, none: string): boolean {
   const given = called["arguments"];
@@ -206,13 +210,13 @@ function mendArguments(called: Json, none: string): boolean {
 }
 
 /**
- * The calls of one choice. Servers differ in how they assign pieces to calls; `ReplyCalls` has the same rules for
- * clients of other formats.
+ * The calls of one choice. Servers differ in how they mark which call a piece belongs to. `ReplyCalls` applies the same
+ * rules for clients of other formats.
  */
 class StrictCalls {
   readonly #ids: CallIds;
   readonly #calls: Call[] = [];
-  /** The last call with each index, and the last call with each id. */
+  /** The last call with each index. `#byId` has the last call with each id. */
   readonly #byIndex = new Map<unknown, Call>();
   readonly #byId = new Map<string, Call>();
 
@@ -245,7 +249,7 @@ class StrictCalls {
     let isMended = piece["index"] !== call.index;
     piece["index"] = call.index;
     if (known && textOf(piece["id"]) !== undefined) {
-      // Clients concatenate the pieces of a text, and some clients also the pieces of an id.
+      // The id is only sent once, because some clients concatenate the pieces of an id as they do with text.
       delete piece["id"];
       isMended = true;
     }

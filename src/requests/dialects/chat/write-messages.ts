@@ -1,4 +1,4 @@
-// Writes the turns of a conversation as messages that the templates of local models accept as well.
+// Writes the turns of a conversation as messages that the chat templates of local models accept too.
 import { fieldError } from "../../../base/errors.ts";
 import type { EngineTools } from "../conversation/call-names.ts";
 import type {
@@ -19,7 +19,7 @@ import { isObject, type Json } from "./json-value.ts";
 import { reasoningMembers } from "./reasoning.ts";
 import type { ServerRules } from "./server-rules.ts";
 
-/** The rules of the server, and the model's id there. */
+/** The rules of the server, and the id of the model there. */
 export interface ChatServer {
   readonly rules: ServerRules;
   readonly model: string;
@@ -27,10 +27,10 @@ export interface ChatServer {
 }
 
 /**
- * Joins leading system messages into one message, and puts later ones into the next user message, because templates
- * refuse a second or late system message. Consecutive user messages are joined too, because many templates require
- * alternating roles. Throws `invalid_request`, naming the place, for files that cannot be sent. Calls of custom tools
- * become calls of functions, unless `keepsCustom` is set.
+ * Writes turns as messages. Leading system messages are joined into one, and later ones become part of the next user
+ * message, because templates refuse a second or late system message. Consecutive user messages are joined too, because
+ * many templates require alternating roles. Calls of custom tools become calls of functions, unless `keepsCustom` is
+ * set. Throws `invalid_request` that names the place if a file cannot be sent.
  */
 export function writeMessages(turns: readonly ConversationMessage[], tools: EngineTools, server: ChatServer): Json[] {
   const leading = turns.findIndex(({ role }) => role !== "system" && role !== "developer");
@@ -45,7 +45,7 @@ class MessageWriter {
   readonly #tools: EngineTools;
   readonly #server: ChatServer;
   readonly #messages: Json[] = [];
-  /** Assistant turns that become one message, and the beginning of the next user message. */
+  /** Consecutive assistant turns that will become one message. `#user` is the beginning of the next user message. */
   #assistant: AssistantTurn[] = [];
   #user: { parts: Part[]; name: string | undefined } | undefined;
 
@@ -91,13 +91,15 @@ class MessageWriter {
     const { parts: all } = this.#user;
     const isBesideText = all.at(-1)?.type === "text";
     for (const [index, part] of parts.entries()) {
-      // Templates concatenate parts without a separator, so the text of each joined message becomes a paragraph.
+      // The texts of joined messages become paragraphs, because templates concatenate parts without a separator.
       const begins = index === 0 && isBesideText && part.type === "text";
       all.push(begins ? { ...part, text: `\n\n${part.text}` } : part);
     }
   }
 
-  /** Writes tool results one directly after another; their media follow in a user message. */
+  /**
+   * Writes a tool result. Results follow each other directly, so their media are put into a user message after them.
+   */
   #result({ callId, parts, failed }: ResultTurn): void {
     const texts: string[] = [];
     const media: Part[] = [];
@@ -171,7 +173,10 @@ function instructionText({ parts, place }: InstructionTurn): string {
     .join("\n\n");
 }
 
-/** Joins adjacent texts, because they are pieces of one text. Texts with other parts between them become paragraphs. */
+/**
+ * Joins adjacent texts directly, because they are pieces of one text. Texts with other parts between them become
+ * paragraphs.
+ */
 function answerText({ parts }: AssistantTurn): string {
   const paragraphs: string[] = [];
   let goesOn = false;
@@ -185,15 +190,15 @@ function answerText({ parts }: AssistantTurn): string {
 }
 
 /**
- * Wraps arguments that are not a JSON object, because templates and servers fail on them. Models sometimes write such
- * arguments.
+ * Wraps arguments that are not a JSON object. Models sometimes write such arguments, and templates and servers fail on
+ * them.
  */
 function objectText(text: string): string {
   if (text.trim() === "") return "{}";
   try {
     if (isObject(JSON.parse(text))) return text;
   } catch {
-    // Invalid JSON is handled below, like a value that is no object.
+    // Text that is not valid JSON is handled below, in the same way as a value that is no object.
   }
   return JSON.stringify({ invalid_arguments: text });
 }
@@ -218,7 +223,7 @@ function imageOf({ source, detail, place }: ImagePart): Json {
   return { type: "image_url", image_url: { url, ...(detail === undefined ? {} : { detail }) } };
 }
 
-/** Sends text files as text, because few servers read files. */
+/** Writes a file. A text file is sent as text, because few servers read files. */
 function fileOf({ source, name, place }: FilePart): Json {
   if (source.kind === "id") throw fileIdError(place);
   if (source.kind === "url") {

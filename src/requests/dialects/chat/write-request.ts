@@ -1,4 +1,4 @@
-// Writes a conversation as a chat request for any server that speaks chat completions.
+// Writes a conversation as a request for chat completions, for any server that supports them.
 import { fieldError } from "../../../base/errors.ts";
 import { EngineTools } from "../conversation/call-names.ts";
 import type {
@@ -14,20 +14,21 @@ import type { Json } from "./json-value.ts";
 import { rulesOf, type ServerRules } from "./server-rules.ts";
 import { writeMessages } from "./write-messages.ts";
 
-/** OpenAI's open models, which always think. */
+/** Matches OpenAI's open models, which always think. */
 const alwaysThinks = /gpt-oss/i;
-/** A token budget from the first number on is written as medium effort, from the second on as high effort. */
+/** Thinking budgets in tokens, as efforts: from the first number on medium, and from the second number on high. */
 const [mediumBudget, highBudget] = [4_096, 16_384];
 
 /**
- * Writes members that most servers accept, without those that the server at `host` is known to refuse. Throws
- * `invalid_request`, naming the place, for files that cannot be sent, and for a forced call without tools.
+ * Writes the members that most servers accept, except those that the server at `host` is known to refuse. Throws
+ * `invalid_request` that names the place if a file cannot be sent, or if a call is forced but there are no tools.
  */
 export function writeChatRequest(conversation: Conversation, model: string, host?: string): WrittenRequest {
   const { turns, sampling, stream, maxTokens, choices, output } = conversation;
   const tools = new EngineTools(conversation.tools);
   const rules = rulesOf(host);
-  // Only OpenAI's reasoning models get the newer limit: Ollama, LM Studio, Mistral and DeepSeek know only `max_tokens`.
+  // Only OpenAI's reasoning models get the newer limit, because Ollama, LM Studio, Mistral and DeepSeek know only
+  // `max_tokens`.
   const isThinker = isOpenaiThinker(model);
   const thinking = thinkingMembers(conversation.thinking, model, rules);
   const body = {
@@ -77,8 +78,8 @@ export function formatOf(output: OutputForm): Json | undefined {
 }
 
 /**
- * Ollama, LM Studio and the built-in engine read `reasoning_effort` to disable thinking; vLLM, SGLang and llama-server
- * read template arguments. OpenAI refuses unknown members.
+ * Returns the members that control thinking. To disable thinking, Ollama, LM Studio and the built-in engine read
+ * `reasoning_effort`; vLLM, SGLang and llama-server read template arguments. OpenAI refuses unknown members.
  */
 function thinkingMembers(thinking: Thinking | undefined, model: string, rules: ServerRules): Json {
   if (!thinking || refusesReasoning(model)) return {};
@@ -105,7 +106,10 @@ function effortOf({ effort, budget }: Thinking, isOff: boolean): string | undefi
   return budget < mediumBudget ? "low" : budget < highBudget ? "medium" : "high";
 }
 
-/** Returns one of the three efforts that every server with efforts knows: Ollama and LM Studio refuse the others. */
+/**
+ * Returns the closest of the three efforts that every server with efforts knows, because Ollama and LM Studio refuse
+ * others.
+ */
 function commonEffort(effort: string): string {
   if (effort === "minimal") return "low";
   return effort === "xhigh" || effort === "max" ? "high" : effort;
@@ -128,7 +132,7 @@ function samplingMembers(sampling: Sampling): Json {
 }
 
 /**
- * Returns the names of members that the chat request leaves out. Hints are among these, because cloud servers refuse
+ * Returns the names of the members that the chat request lacks. Hints are among them, because cloud servers refuse
  * unknown members.
  */
 function leftOut({ cache, hints, others, sampling, thinking }: Conversation, model: string, written: Json): string[] {

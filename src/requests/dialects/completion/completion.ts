@@ -1,4 +1,4 @@
-// Completions: the model continues one or more texts.
+// The dialect of completions, in which the model continues one or more texts.
 
 import { generates } from "../../../domain/models/operation.ts";
 import { completionRequest } from "../../../wire/completion.ts";

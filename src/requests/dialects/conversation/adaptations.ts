@@ -1,40 +1,43 @@
-// Changes a translated body for a model server that refuses a member of it.
+// Changes a translated request body for a model server that refuses a part of it.
 import { type ErrorWords, errorWords, MemberName } from "./error-words.ts";
 
 type Json = Record<string, unknown>;
 
-/** A member that a server may refuse, although the answer does not depend on it. */
+/** A member that a server may refuse. The meaning of the request does not depend on it. */
 export interface OptionalMember {
-  /** Path in the body. `*` stands for each entry of a list, a leading `**` for any depth. */
+  /** Path of the member in the body. `*` stands for each item of a list, and `**` at the beginning for any depth. */
   readonly path: string;
-  /** The name for clients in `x-headrace-ignored`; absent if no client sends such a member. */
+  /** The name of the member in the header `x-headrace-ignored`. Missing if no client sends such a member. */
   readonly ignored?: string;
-  /** Returns the part of a value that servers refuse; absent if they refuse the member as a whole. */
+  /** Returns the part of a value that servers refuse. Missing if they refuse the whole member. */
   readonly refusedValue?: (value: unknown) => string | undefined;
-  /** The only value that may be left out; absent if each may be. */
+  /** The only value with which the member may be left out. Missing if it may be left out with any value. */
   readonly only?: string | number | boolean;
-  /** True if the client writes the value, which the server may refuse in this request alone. */
+  /**
+   * True if the client chooses the value. A server may then refuse the value in this request, and accept the member in
+   * others.
+   */
   readonly isOfClient?: true;
-  /** True if a refusal of one place says nothing of the others, so that later requests are written as before. */
+  /** True if the refusal of the member in one place does not concern others. Later requests then keep the member. */
   readonly isOnce?: true;
   /** True if other requests keep the member until the server has answered a request without it. */
   readonly isKeptInTrial?: true;
-  /** Words of errors that mean the member without naming it. */
+  /** Matches errors that mean the member but do not name it. */
   readonly words?: RegExp;
-  /** Removes what makes no sense without the member. */
+  /** Removes other parts of the body that make no sense without the member. */
   readonly tidy?: (body: Json) => void;
 }
 
-/** A change that keeps the meaning of the body, for servers with a rule of their own. */
+/** A change of the body that does not change its meaning, for servers with special rules. */
 export interface Rewrite {
   readonly name: string;
-  /** The name for clients in `x-headrace-ignored`, if something is lost. */
+  /** The name to report in the header `x-headrace-ignored`, if the change loses something. */
   readonly ignored?: string;
-  /** True if the server refused a value of this request alone, so that later requests are written as before. */
+  /** True if the server refused a value that only this request has. Later requests are then not changed. */
   readonly isOnce?: true;
-  /** Words of the error that asks for the change. */
+  /** Matches errors that require the change. */
   readonly words: RegExp;
-  /** Returns whether the body was changed. */
+  /** Changes the body. Returns whether anything changed. */
   readonly rewrite: (body: Json) => boolean;
 }
 
@@ -47,15 +50,15 @@ export interface AdaptedBody {
 }
 
 /**
- * Returns the adaptation for a strict tool whose schema the server refuses, with these words. Without `strict`, servers
- * take any schema.
+ * Returns the adaptation for a strict tool whose schema the server refuses with this error. Without `strict`, servers
+ * accept any schema.
  */
 export function looseSchemas(words: RegExp): Rewrite {
   const loosen = (tools: unknown): boolean[] =>
     (Array.isArray(tools) ? tools : []).filter(isObject).flatMap((tool) => {
       const described = isObject(tool["function"]) ? tool["function"] : tool;
       const isStrict = described["strict"] === true;
-      // OpenAI's Responses takes a tool without the member for a strict one.
+      // OpenAI's Responses API assumes `strict` if the member is missing, so it must be set to false.
       if (isStrict) described["strict"] = false;
       return [isStrict, ...loosen(tool["tools"])];
     });
@@ -63,33 +66,39 @@ export function looseSchemas(words: RegExp): Rewrite {
   return { name: "tools with any schema", ignored: "strict", isOnce: true, words, rewrite };
 }
 
-/** Returns a value that is a text, such as an effort. */
+/** Returns the value if it is a text, such as an effort. */
 export function textValue(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
 const names = new WeakMap<OptionalMember, MemberName>();
-/** End of a key that holds for one request. */
+/** End of a key that applies to one request only. */
 const once = " once";
-/** Values that the vendors define. Others come from a client, so their refusal says nothing of other requests. */
+/**
+ * Matches values that vendors define. Any other value comes from a client, so its refusal does not concern other
+ * requests.
+ */
 const vendorValue =
   /^(?:none|minimal|low|medium|high|xhigh|max|auto|concise|detailed|default|flex|priority|scale|standard_only|enabled|adaptive|between_tools|disabled)$/;
-/** The member is refused because of something else in the request. */
+/** Matches errors that refuse the member because of something else in the request. */
 const conditional =
   /\b(?:when|if|unless|while|together|combined|in combination|alongside|without|containing|in this request)\b|\bfor (?:[\w-]+ )?requests?\b/i;
-/** The member is refused beside something that is named, other than a model. Tools have a key of their own. */
+/**
+ * Matches errors that refuse the member in combination with something that they name, other than a model. For tools
+ * there are separate keys.
+ */
 const besides =
   /\bwith (?!(?:(?:this|that|the|your|selected|requested|specified|current|following) ){0,2}(?:models?|deployments?|apis?|endpoints?|providers?|organizations?|status|errors?)\b)/i;
-/** The member as such is refused, whatever its value. */
+/** Matches errors that refuse the member itself, whatever its value is. */
 const wholeMember =
   /\bun(?:supported|known|recognized|recognised|expected)\b|\bnot (?:currently |yet |be )?supported\b|\bextra inputs?\b|\bcannot find field\b|\binvalid (?:argument|parameter|field|property|key|member|option)s?\b|\bdo(?:es)?(?: not|n't) support\b/i;
 const ofValue =
   /\b(?:values?|characters?|strings?|length|long|longer|pattern|format|encoding|additional properties)\b/i;
 
 /**
- * Returns the keys of the adaptations after which the server may accept the body, by its error. The list is empty if
- * the error names nothing that may be left out. `written` returns the body, and is called only if the error may name
- * a member of it.
+ * Returns the keys of the adaptations with which the server may accept the body, according to its error. The list is
+ * empty if the error names nothing that may be left out. `written` returns the body; it is only called if the error may
+ * name a member of the body.
  */
 export function adaptationsFor(error: string, adaptations: readonly Adaptation[], written: () => string): string[] {
   const words = errorWords(error);
@@ -106,12 +115,12 @@ export function adaptationsFor(error: string, adaptations: readonly Adaptation[]
       if (keys.length > 0) found.push({ path: one.path, keys });
     }
   }
-  // An error about a part of a member leaves the rest of the member alone.
+  // If the error is about a part of a member, the rest of the member is kept.
   const precise = found.filter(({ path }) => !found.some((other) => other.path.startsWith(`${path}.`)));
   return [...new Set(precise.flatMap(({ keys }) => keys))];
 }
 
-/** Reports whether the error may be about the adaptation, whatever the body. */
+/** Reports whether the error may mean this adaptation, for any body. */
 function isMeant(one: Adaptation, words: ErrorWords): boolean {
   if (words.message === undefined) return false;
   return "rewrite" in one ? one.words.test(words.message) : words.about(nameOf(one), undefined, one) !== undefined;
@@ -126,7 +135,7 @@ function nameOf(one: OptionalMember): MemberName {
   return name;
 }
 
-/** Returns the body after the adaptations with these keys. */
+/** Applies the adaptations with these keys to the body. */
 export function adapted(body: string, adaptations: readonly Adaptation[], keys: ReadonlySet<string>): AdaptedBody {
   const parsed: Json = JSON.parse(body);
   const leftOut = new Set<string>();
@@ -136,7 +145,7 @@ export function adapted(body: string, adaptations: readonly Adaptation[], keys: 
       continue;
     }
     let isChanged = false;
-    // Entries of a list are removed from its end, so that the earlier ones keep their places.
+    // Items of a list are removed from the end, so that the positions of earlier items do not change.
     for (const [parent, key] of placesOf(parsed, one).reverse()) {
       const [plain, withTools] = keysOf(one, valueAt(parent, key));
       if (!isAmong(keys, plain) && !(hasTools(parsed) && isAmong(keys, withTools))) continue;
@@ -152,24 +161,27 @@ export function adapted(body: string, adaptations: readonly Adaptation[], keys: 
   return { body: JSON.stringify(parsed), leftOut: [...leftOut] };
 }
 
-/** Returns the keys that later requests need as well. */
+/** Returns the keys that later requests need too. */
 export function lastingKeys(keys: ReadonlySet<string>, adaptations: readonly Adaptation[]): string[] {
   const rewrites = adaptations.filter((one) => "rewrite" in one && one.isOnce).map((one) => "name" in one && one.name);
   return [...keys].filter((key) => !rewrites.includes(key) && !key.endsWith(once));
 }
 
-/** Returns the lasting keys that other requests may try before the server has answered. */
+/** Returns the lasting keys that other requests already apply before the server has answered. */
 export function trialKeys(keys: ReadonlySet<string>, adaptations: readonly Adaptation[]): string[] {
   const kept = adaptations.flatMap((one) => ("path" in one && one.isKeptInTrial ? keysOf(one, undefined) : []));
   return lastingKeys(keys, adaptations).filter((key) => !kept.includes(key));
 }
 
-/** Reports whether the keys have this one, for a time or for one request. */
+/** Reports whether the keys contain this one, either for later requests too or for one request only. */
 export function isAmong(keys: ReadonlySet<string>, key: string): boolean {
   return keys.has(key) || keys.has(`${key}${once}`);
 }
 
-/** Some members are refused only beside tools: then other requests keep them. */
+/**
+ * Returns the keys for a member that the error names. If a server refuses the member only in combination with tools,
+ * requests without tools keep the member.
+ */
 function keysNamed(one: OptionalMember, values: readonly unknown[], words: ErrorWords, body: Json): string[] {
   const clause = words.about(nameOf(one), body, one);
   if (clause === undefined) return [];
@@ -181,7 +193,7 @@ function keysNamed(one: OptionalMember, values: readonly unknown[], words: Error
   });
 }
 
-/** Reports whether the refusal says nothing of other requests with the member. */
+/** Reports whether the refusal concerns only this request, and not others that have the member. */
 function isOfRequest(one: OptionalMember, value: unknown, clause: string, { place }: ErrorWords): boolean {
   const part = one.refusedValue?.(value);
   if (part !== undefined && !vendorValue.test(part)) return true;
@@ -218,7 +230,7 @@ function below(parent: unknown, step: string, rest: readonly string[]): Place[] 
   return keys.flatMap((key) => below(valueAt(parent, key), next, others));
 }
 
-/** Searches neither in schemas nor in arguments, which belong to the client. */
+/** Finds the member at any depth, but not in schemas or arguments, because the client chooses the names there. */
 function anywhere(value: unknown, name: string): Place[] {
   if (Array.isArray(value)) return value.flatMap((one) => anywhere(one, name));
   if (!isObject(value)) return [];
@@ -232,7 +244,7 @@ function valueAt(parent: Parent, key: string | number): unknown {
   return Array.isArray(parent) ? parent[Number(key)] : parent[key];
 }
 
-/** Removes the object or list at the first step of the path if nothing is left in it. */
+/** Removes the object or list that is the first step of the path, if it is now empty. */
 function removeEmpty(body: Json, path: string): void {
   const [first = "", second] = path.split(".");
   const value = body[first];

@@ -1,9 +1,9 @@
-// Reads cache marks in the formats of OpenAI's clients.
+// Reads cache marks in requests that have the formats of OpenAI's API.
 import type { Cache } from "./conversation.ts";
 
 /**
- * Returns Anthropic's own mark, which clients of LiteLLM and OpenRouter send within OpenAI's formats, or OpenAI's
- * converted to it. OpenAI's `ttl` is at least half an hour; Anthropic's closest value is one hour.
+ * Returns the cache mark. Clients of LiteLLM and OpenRouter send Anthropic's mark within OpenAI's formats. OpenAI's own
+ * mark is converted to Anthropic's. OpenAI's `ttl` is at least half an hour; Anthropic's closest value is one hour.
  */
 export function cacheOf(item: Readonly<Record<string, unknown>>): Cache | undefined {
   const { cache_control: cache, prompt_cache_breakpoint: point } = item;

@@ -1,4 +1,4 @@
-// Names tools for a model server that has only functions and no namespaces, and maps its calls back.
+// Names tools for a model server that knows only functions and no namespaces. Converts its calls back.
 import { toolSchema } from "../../../domain/tools/tool-schema.ts";
 import type { CallNames, CallPart, Tool } from "./conversation.ts";
 import type { ReplyCall, ReplySink } from "./reply.ts";
@@ -6,37 +6,42 @@ import { UnwrappedInput, wrappedInput } from "./wrapped-input.ts";
 
 type Named = Pick<Tool, "kind" | "name" | "namespace">;
 
-/** Maximum length of a function name at OpenAI and most other servers. Names may have letters, digits, `_` and `-`. */
+/**
+ * Maximum length of a function's name at OpenAI and most other servers. A name may have letters, digits, `_` and `-`.
+ */
 const maxNameLength = 64;
 const separator = "__";
 const foreign = /[^A-Za-z0-9_-]/g;
 
-/** A tool as the model server sees it: a function. */
+/** A tool in the form that the model server gets, which is always a function. */
 export interface EngineFunction {
   readonly name: string;
   readonly description?: string | undefined;
-  /** JSON Schema from `toolSchema`. */
+  /** JSON Schema of the arguments, from `toolSchema`. */
   readonly parameters: Readonly<Record<string, unknown>>;
   readonly strict?: boolean | undefined;
 }
 
 /**
- * The tools of one request. Earlier calls in the conversation get the same names, even if their tools no longer exist.
+ * The tools of one request with their names. Earlier calls in the conversation get the same names, even if their tools
+ * no longer exist.
  */
 export class EngineTools {
   readonly #byName = new Map<string, Named>();
   readonly #names = new Map<string, string>();
   readonly #taken = new Set<string>();
-  /** The next number to try for each base name, so that many tools of one name are numbered quickly. */
+  /** For each base name, the next number to try. So many tools with the same name are numbered quickly. */
   readonly #numbers = new Map<string, number>();
 
   constructor(tools: readonly Tool[]) {
-    // Names functions without a namespace first, because these keep their names and no other tool may take such a name.
+    // Functions without a namespace are named first, because they keep their names. No other tool may take such a name.
     for (const tool of tools) if (tool.namespace === undefined && tool.kind === "function") this.nameOf(tool);
     for (const tool of tools) this.nameOf(tool);
   }
 
-  /** Tools whose name or kind at the model server differs from the client's, by their name there. */
+  /**
+   * Tools whose name or kind at the model server differs from the client's. The key is the name at the model server.
+   */
   get names(): CallNames {
     return this.#byName;
   }
@@ -46,8 +51,8 @@ export class EngineTools {
     const known = this.#names.get(key);
     if (known !== undefined) return known;
     const wanted = namespace === undefined ? name : `${namespace}${separator}${name}`;
-    // A function of the client keeps a name with unusual characters, because only some servers refuse these and report
-    // that themselves.
+    // The client's function keeps its name even if it has unusual characters. Only some servers refuse such characters,
+    // and their errors say so.
     const isOwn = namespace === undefined && kind === "function";
     const keepsName = isOwn && name.length <= maxNameLength && !this.#taken.has(name);
     const given = keepsName ? name : this.#free(wanted);
@@ -66,15 +71,15 @@ export class EngineTools {
     return { name, description: customDescription(tool), parameters: inputSchema };
   }
 
-  /** Returns the arguments of a call as JSON text for the model server. */
+  /** Returns the arguments of a call as JSON text, in the form that the model server knows. */
   argumentsOf({ kind, input }: Pick<CallPart, "kind" | "input">): string {
     return kind === "custom" ? wrappedInput(input) : input;
   }
 
-  /** Returns a name similar to the wanted one, within the length limit and different from all other names. */
+  /** Returns a name that is similar to the wanted one, short enough, and different from all other names. */
   #free(wanted: string): string {
     const plain = wanted.replace(foreign, "_");
-    // A name that is too long loses its beginning, which is the namespace: the end of a name says more.
+    // A name that is too long is cut at its beginning, which is the namespace, because its end is more specific.
     const base = plain.slice(-maxNameLength);
     for (let number = this.#numbers.get(base) ?? 1; ; number++) {
       const end = number === 1 ? "" : `_${number}`;
@@ -93,7 +98,7 @@ const inputSchema = {
   additionalProperties: false,
 } as const;
 
-/** Puts the grammar into the description for a model that cannot be constrained by it. */
+/** Returns a description that contains the grammar, because the model server cannot enforce the grammar. */
 function customDescription({ description, format }: Tool): string {
   const parts = [description, "Its `input` is plain text, not JSON."];
   if (format?.["type"] === "grammar") {
@@ -102,11 +107,11 @@ function customDescription({ description, format }: Tool): string {
   return parts.filter((part) => part !== undefined && part !== "").join("\n\n");
 }
 
-/** Maps the calls of a model server to the client's tools; passes everything else on to `sink` unchanged. */
+/** Converts the calls of a model server back to the client's tools. Passes everything else to `sink` unchanged. */
 export class ClientCalls implements ReplySink {
   readonly #sink: ReplySink;
   readonly #names: CallNames;
-  /** The inputs of calls of custom tools, by their index. */
+  /** Inputs of the calls of custom tools, by the index of the call. */
   readonly #inputs = new Map<number, UnwrappedInput>();
 
   constructor(sink: ReplySink, names: CallNames) {
@@ -116,7 +121,7 @@ export class ClientCalls implements ReplySink {
 
   call(index: number, call: ReplyCall): void {
     const named = this.#names.get(call.name);
-    // If the model server itself has custom tools, their input is not wrapped.
+    // The input is not wrapped if the model server itself supports custom tools.
     if (named?.kind === "custom" && call.kind === "function") this.#inputs.set(index, new UnwrappedInput());
     this.#sink.call(index, named ? { ...call, ...named } : call);
   }

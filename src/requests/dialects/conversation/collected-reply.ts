@@ -1,4 +1,4 @@
-// Collects an answer from its pieces: for whole answers, for records, and for tests.
+// Collects an answer from its pieces. Used for whole answers, for records, and in tests.
 import type { AnswerPart, ReasoningProof } from "./conversation.ts";
 import type { ReplyCall, ReplyEnd, ReplySink, ReplyUsage } from "./reply.ts";
 
@@ -22,19 +22,19 @@ interface OpenCall {
 
 type Open = OpenText | OpenReasoning | OpenCall;
 
-/** Collects without a limit, so callers that need one must check `size`. */
+/** Collects pieces without a limit. A caller that needs a limit must check `size`. */
 export class CollectedReply implements ReplySink {
-  /** Number of characters collected. */
+  /** Number of characters that were collected. */
   size = 0;
-  /** The end of the answer; undefined until then. */
+  /** The end of the answer. Undefined until it has arrived. */
   ended: ReplyEnd | undefined;
   /** The latest value of each usage figure. */
   used: ReplyUsage = {};
-  /** Log-probabilities of all texts in order, in the form of chat completions. */
+  /** Log-probabilities of all texts, in order and in the form of chat completions. */
   readonly logprobs: unknown[] = [];
   readonly #parts: Open[] = [];
   readonly #calls = new Map<number, OpenCall>();
-  /** The open part, which the next piece of the same kind continues. */
+  /** The part that is still open. The next piece of the same kind continues it. */
   #last: Open | undefined;
 
   get parts(): AnswerPart[] {

@@ -1,8 +1,8 @@
-// A conversation in the neutral format, which the dialects read and write.
+// The neutral format of a conversation, which the dialects read and write.
 
 /**
- * Path of a value in the client's request, in the client's format, such as `messages[3].content[0]`. Error messages
- * name it.
+ * Path of a value in the client's request, in the client's format, such as `messages[3].content[0]`. Used in error
+ * messages.
  */
 export type RequestPath = string;
 
@@ -11,23 +11,26 @@ export interface Conversation {
   readonly turns: readonly ConversationMessage[];
   readonly tools: readonly Tool[];
   readonly toolChoice?: ToolChoice | undefined;
-  /** True if one answer may hold several calls; undefined for the model server's default. */
+  /** True if one answer may contain several calls. If undefined, the model server's default applies. */
   readonly parallelCalls?: boolean | undefined;
   readonly output?: OutputForm | undefined;
   readonly thinking?: Thinking | undefined;
-  /** Maximum number of tokens of the answer, thinking included. */
+  /** Maximum number of tokens of the answer, including thinking. */
   readonly maxTokens?: number | undefined;
   readonly sampling: Sampling;
-  /** Number of answers; undefined means one. */
+  /** Number of answers. If undefined, one. */
   readonly choices?: number | undefined;
   readonly stream: boolean;
-  /** Anthropic's cache mark for the whole request. With it, Anthropic's server chooses the cached prefix. */
+  /**
+   * Anthropic's cache mark for the whole request. With this mark, Anthropic's server itself chooses the prefix that is
+   * cached.
+   */
   readonly cache?: Cache | undefined;
-  /** Members that describe the request without affecting the answer; a format that lacks them leaves them out. */
+  /** Members that describe the request and do not affect the answer. Formats without such members leave them out. */
   readonly hints: Hints;
   /**
-   * Members, by name, that the format does not know or that mean nothing in other formats. Members that are `null` are
-   * left out.
+   * Members, by name, that the client's format does not know or that mean nothing in other formats. Members with the
+   * value `null` are left out.
    */
   readonly others: Readonly<Record<string, unknown>>;
 }
@@ -43,7 +46,7 @@ export interface InstructionTurn {
 export interface UserTurn {
   readonly role: "user";
   readonly parts: readonly Part[];
-  /** Name of the user, if the conversation has several. */
+  /** Name of the user. Set if the conversation has several users. */
   readonly name?: string | undefined;
   readonly place: RequestPath;
 }
@@ -63,13 +66,13 @@ export interface ResultTurn {
   readonly callId: string;
   readonly parts: readonly Part[];
   readonly kind: CallKind;
-  /** True if the tool failed; the parts hold the reason. */
+  /** True if the tool failed. The parts then contain the reason. */
   readonly failed?: boolean | undefined;
   readonly cache?: Cache | undefined;
   readonly place: RequestPath;
 }
 
-/** A part of the prompt. `cache` is Anthropic's mark: the prompt up to here should be cached. */
+/** A part of the prompt. `cache` is Anthropic's mark: the prompt should be cached up to this part. */
 export type Part = TextPart | ImagePart | AudioPart | FilePart;
 
 export interface TextPart {
@@ -81,7 +84,7 @@ export interface TextPart {
 export interface ImagePart {
   readonly type: "image";
   readonly source: MediaSource;
-  /** OpenAI's `detail`: auto, low, high. */
+  /** OpenAI's `detail`: auto, low or high. */
   readonly detail?: string | undefined;
   readonly cache?: Cache | undefined;
   readonly place: RequestPath;
@@ -89,7 +92,7 @@ export interface ImagePart {
 
 export interface AudioPart {
   readonly type: "audio";
-  /** Sound data in base64. */
+  /** Audio data in base64. */
   readonly data: string;
   /** The audio format, such as `wav` or `mp3`. */
   readonly format: string;
@@ -106,14 +109,14 @@ export interface FilePart {
 
 export type MediaSource =
   | { readonly kind: "url"; readonly url: string }
-  /** `data` is base64. */
+  /** The content of the media. `data` is in base64. */
   | { readonly kind: "data"; readonly mediaType: string; readonly data: string }
-  /** Plain text as a document. */
+  /** A document that is plain text. */
   | { readonly kind: "text"; readonly text: string }
   /** Id of a file in a file store. */
   | { readonly kind: "id"; readonly id: string };
 
-/** `{type: "ephemeral", ttl?}`, as the client sent it. */
+/** Anthropic's cache mark `{type: "ephemeral", ttl?}`, exactly as the client sent it. */
 export type Cache = Readonly<Record<string, unknown>>;
 
 /** A part of a model's answer. */
@@ -126,34 +129,34 @@ export interface RefusalPart {
 
 export interface ReasoningPart {
   readonly type: "reasoning";
-  /** Shown reasoning: the text itself, or a summary. */
+  /** Text of the shown reasoning: either the reasoning itself or a summary. */
   readonly text: string;
   readonly isSummary: boolean;
-  /** Data that the model's vendor needs to see again, unchanged. */
+  /** Data that the vendor of the model must get back unchanged. */
   readonly proof?: ReasoningProof | undefined;
   readonly id?: string | undefined;
 }
 
-/** `signature` and `redacted` are Anthropic's; `encrypted` is OpenAI's `encrypted_content`. */
+/** Proof of reasoning. `signature` and `redacted` are from Anthropic; `encrypted` is OpenAI's `encrypted_content`. */
 export interface ReasoningProof {
   readonly kind: "signature" | "redacted" | "encrypted";
   readonly data: string;
 }
 
-/** Kinds of tool calls: a function takes JSON arguments, a custom tool any text. */
+/** Kinds of tool calls. A function gets JSON arguments, and a custom tool gets any text. */
 export type CallKind = "function" | "custom";
 
 export interface CallPart {
   readonly type: "call";
-  /** The id that the call's result names. */
+  /** The id of the call, to which its result refers. */
   readonly callId: string;
   readonly kind: CallKind;
   readonly name: string;
-  /** The tool's namespace in OpenAI's Responses. */
+  /** The namespace of the tool in OpenAI's Responses API. */
   readonly namespace?: string | undefined;
-  /** The arguments as JSON text; for a custom tool, its input text. */
+  /** The arguments as JSON text. For a custom tool, its input text. */
   readonly input: string;
-  /** The id of the item in Responses, which differs from `callId`. */
+  /** The id of the item in the Responses API. It differs from `callId`. */
   readonly id?: string | undefined;
   readonly cache?: Cache | undefined;
 }
@@ -166,7 +169,7 @@ export interface Tool {
   /** JSON Schema of a function's arguments. */
   readonly parameters?: Readonly<Record<string, unknown>> | undefined;
   readonly strict?: boolean | undefined;
-  /** Input format of a custom tool: `{type: "text"}` or `{type: "grammar", syntax, definition}`. */
+  /** Format of a custom tool's input: `{type: "text"}` or `{type: "grammar", syntax, definition}`. */
   readonly format?: Readonly<Record<string, unknown>> | undefined;
   readonly cache?: Cache | undefined;
   readonly place: RequestPath;
@@ -187,15 +190,15 @@ export type OutputForm =
       readonly strict?: boolean | undefined;
     };
 
-/** The amount of thinking that the client asks for. */
+/** The amount of thinking that the client requests. */
 export interface Thinking {
-  /** If false, the model does not think. If true, the other members may limit its thinking. */
+  /** If false, the model must not think. If true, the other members may limit its thinking. */
   readonly enabled?: boolean | undefined;
   /** The effort: none, minimal, low, medium, high, xhigh or max. */
   readonly effort?: string | undefined;
-  /** Thinking budget in tokens. */
+  /** Maximum tokens for thinking. */
   readonly budget?: number | undefined;
-  /** The form of the shown thinking: OpenAI's `summary` (auto, concise, detailed) or "omitted". */
+  /** The form in which thinking is shown: OpenAI's `summary` (auto, concise, detailed) or "omitted". */
   readonly shown?: string | undefined;
 }
 
@@ -207,12 +210,12 @@ export interface Sampling {
   readonly presencePenalty?: number | undefined;
   readonly seed?: number | undefined;
   readonly stop?: readonly string[] | undefined;
-  /** Path of the stop texts in the client's request, if it is not `stop`. */
+  /** Path of the stop sequences in the client's request, if the path is not `stop`. */
   readonly stopPlace?: RequestPath | undefined;
   readonly logitBias?: Readonly<Record<string, number>> | undefined;
-  /** Number of alternatives for each token of the answer; if set, the answer includes log-probabilities. */
+  /** Number of alternatives for each token of the answer. If it is set, the answer includes log-probabilities. */
   readonly logprobs?: number | undefined;
-  /** OpenAI's `verbosity`: low, medium, high. */
+  /** OpenAI's `verbosity`: low, medium or high. */
   readonly verbosity?: string | undefined;
 }
 
@@ -227,11 +230,11 @@ export interface Hints {
 export interface WrittenRequest {
   /** The body as JSON text. */
   readonly body: string;
-  /** Names of members of the client's request that the body lacks because its format cannot express them. */
+  /** Names of members of the client's request that the body lacks, because its format cannot express them. */
   readonly leftOut: readonly string[];
-  /** Tools by the name in the body, for mapping calls back. */
+  /** Tools by their names in the body. Needed to convert calls back. */
   readonly names: CallNames;
 }
 
-/** Tools by their name at the model server, if the client uses another name or kind. */
+/** Tools by their name at the model server. Only tools for which the client uses another name or kind. */
 export type CallNames = ReadonlyMap<string, Pick<Tool, "kind" | "name" | "namespace">>;

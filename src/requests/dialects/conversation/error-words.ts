@@ -1,37 +1,43 @@
-// Finds the member of a request that a model server's error is about, in the words of many vendors.
+// Determines which member of a request the error of a model server is about. Recognises the wording of many vendors.
 import { reportedReason } from "../reported-reason.ts";
 
 type Body = Readonly<Record<string, unknown>>;
 
-/** Maximum length of a message in characters; the rest of a longer one is not searched. */
+/** Maximum characters of a message that are searched. */
 const maxMessageLength = 4_000;
-/** Words of a refusal of a whole member, as opposed to those of a value or of a member that is missing. */
+/**
+ * Matches the refusal of a whole member, as opposed to the refusal of a value or the complaint that a member is
+ * missing.
+ */
 const refusing =
   /\bun(?:supported|known|recognized|recognised|expected)\b|\bforbidden\b|\bcannot find field\b|\binvalid (?:argument|parameter|field|property|key|member|option|input)s?\b(?! (?:value|name))|\bnot (?:currently |yet |be )?(?:supported|permitted|allowed|enabled|available|recognized|recognised|accepted)\b|\bdo(?:es)?(?: not|n't) (?:support|accept|allow|take|exist)\b/i;
 const refusingValue = /\binvalid\b|\bnot valid\b|\b(?:must|should) be (?:one of|either)\b/i;
 const missing =
   /\bmissing\b|\brequired\b|\bmust (?:not be empty|have|include|contain|be (?:passed|provided|present|set|specified|included))\b/i;
-/** The rest of a clause lists names that the server does accept. */
+/** Matches the beginning of a list of names that the server does accept. The rest of the clause is not searched. */
 const alternatives =
   /,? expected\b|\b(?:supported|allowed|permitted|valid|available|known) (?:values?|parameters?|fields?|properties|options|arguments)\b|\bmust be (?:one of|either)\b|\bdid you mean\b/i;
-/** Part of a path in a schema or in arguments, which are the client's own and may have any names. */
+/** Matches a part of a path in a schema or in arguments, where the client chooses all names. */
 const clientPart =
   /\binvalid schema\b|\b(?:parameters|properties|input_schema|json_schema|schema|arguments)(?:[.[]|['"`],)/;
-/** Errors about calls that the model wrote: their names are the model's, and the next answer may have others. */
+/**
+ * Matches errors about calls that the model itself wrote. The model chose the names in them, and its next answer may
+ * have others.
+ */
 const modelFault =
   /\bdid not match schema\b|\btool call validation\b|\battempted to call\b|\bfailed to call a function\b/i;
 const url = /\b[a-z][a-z\d+.-]{0,15}:\/\/[^\s"'`<>]+/gi;
 const toolName = /\b((?:tool|function)s?(?: (?:call|choice|name|named|called))?:?) (["'`])[\w.-]+\2/gi;
-/** First step of a path in a message. */
+/** Matches the first step of a path in a message. */
 const pathRoot = /\b(messages|input|system|tools)(?=[.[]\d|\[\])/g;
-/** Steps of places that are no members: roles, kinds of tools, names of a server's own types, and indices. */
+/** Matches steps of paths that are no members: roles, kinds of tools, names of a server's own types, and indices. */
 const noMember = /^(?:\d+|\*|body|system|developer|user|assistant|tool|function|custom|[A-Z]\w+|)$/;
 const pathCharacter = /^[\w.[\]-]$/;
 const quoted = /(?<![\w])(["'`])((?:(?!\1)[^\n]|(?<=\w)\1(?=\w))*)\1(?!\w)/g;
 
-/** A member as errors name it. */
+/** The name of a member, and the ways in which errors refer to it. */
 export class MemberName {
-  /** The steps to the member that have names. */
+  /** The steps of the path to the member, without steps that are no members. */
   readonly steps: readonly string[];
   readonly isAnywhere: boolean;
   readonly #patterns: readonly RegExp[];
@@ -49,7 +55,7 @@ export class MemberName {
     return this.steps.at(-1) ?? "";
   }
 
-  /** Reports whether a path in the text leads to a part of the member. */
+  /** Reports whether the text contains a path to a part of the member. */
   hasPartIn(text: string): boolean {
     return new RegExp(`(?<!\\w)${this.last}[.[]\\w`).test(text);
   }
@@ -61,7 +67,10 @@ export class MemberName {
     });
   }
 
-  /** Reports whether a path that ends there leads to the member, and not to a client's `x.effort`. */
+  /**
+   * Reports whether the path that ends at `end` leads to the member. A path of the client's own, such as `x.effort`,
+   * does not.
+   */
   #isOwnPath(clause: string, end: number): boolean {
     let start = end;
     while (pathCharacter.test(clause.charAt(start - 1))) start--;
@@ -71,8 +80,8 @@ export class MemberName {
 }
 
 /**
- * A name with an underscore, a dot or a capital is taken for itself. A name that is a usual word must be quoted, at
- * the end of a path, or follow a word such as "argument".
+ * Returns the pattern for a name. A name with an underscore or a dot is recognised anywhere. Any other name may be a
+ * usual word, so it must be quoted, be at the end of a path, or follow a word such as "argument".
  */
 function patternOf(name: string): RegExp {
   const text = name.replace(/[.]/g, "\\.");
@@ -87,9 +96,9 @@ function camelCase(name: string): string {
 }
 
 export interface Refusal {
-  /** Words that mean the member without its name. */
+  /** Matches errors that mean the member but do not name it. */
   readonly words?: RegExp;
-  /** Present if servers refuse single values of the member. */
+  /** Set if servers refuse single values of the member. */
   readonly refusedValue?: unknown;
 }
 
@@ -97,16 +106,16 @@ export interface ErrorWords {
   readonly message: string | undefined;
   readonly place: string | undefined;
   /**
-   * Returns the part of the error that says that the member of `body` is refused; undefined if none does. Without
-   * a body, a place in the error excludes no member.
+   * Returns the part of the error that says that the member of `body` is refused, or undefined if there is none.
+   * Without a body, a path in the error excludes no member.
    */
   about(name: MemberName, body: Body | undefined, refusal: Refusal): string | undefined;
 }
 
-/** Reads an error of any shape. */
+/** Parses an error of any shape. */
 export function errorWords(error: string): ErrorWords {
   const { message: whole, place } = reportedReason(error);
-  // Clients choose the words of their URLs.
+  // The message is searched without URLs, because clients may have chosen the words in them.
   const message = whole?.slice(0, maxMessageLength).replaceAll("\u2019", "'").replace(url, " ");
   const clauses = message === undefined ? [] : clausesOf(message);
   return {
@@ -131,20 +140,23 @@ export function errorWords(error: string): ErrorWords {
   };
 }
 
-/** Returns the sentences and lines of a message, without quoted texts of the request and names of its tools. */
+/** Returns the sentences and lines of a message. Quoted texts from the request and names of its tools are removed. */
 function clausesOf(message: string): string[] {
   return withoutProse(message)
     .replace(toolName, "$1 ")
     .split(/(?<=[.;!?])\s+|\n+/);
 }
 
-/** Reports whether a clause has a path, and none that leads to the member. */
+/** Reports whether a clause contains paths, but none that leads to the member. */
 function isElsewhere(clause: string, { isAnywhere, steps: [first] }: MemberName): boolean {
   const roots = clause.match(pathRoot);
   return roots !== null && !isAnywhere && !roots.some((root) => root === first);
 }
 
-/** Removes quoted texts with a space, because they may hold any words; a refusal in one stays a refusal. */
+/**
+ * Removes quoted texts that contain a space, because they may have any words. If such a text contains a refusal, the
+ * refusal is kept.
+ */
 function withoutProse(message: string): string {
   return message.replace(quoted, (whole, _, inner: string) => {
     if (!/\s/.test(inner)) return whole;
@@ -152,11 +164,14 @@ function withoutProse(message: string): string {
   });
 }
 
-/** `at`: the place is the member or a part of it. `near`: the message has to name the member. */
+/**
+ * Compares the place that the error reports with the member. `at`: the place is the member or a part of it. `near`: the
+ * message must also name the member.
+ */
 function relationOf(place: string, name: MemberName, body: Body | undefined): "at" | "near" | "elsewhere" {
   const steps = place.split(/[.[\]]+/).filter((step) => !noMember.test(step));
   const [first = ""] = steps;
-  // Some servers put the kind of the error there.
+  // Some servers put the kind of the error in place of the path.
   if (body !== undefined && !Object.hasOwn(body, first)) return "near";
   if (body && clientPart.test(`${place}.`)) return "elsewhere";
   if (name.isAnywhere) return steps.includes(name.last) ? "at" : "near";

@@ -1,4 +1,4 @@
-// Names of files for OpenAI's servers, which tell the kind of a file by the extension of its name.
+// Names of files for OpenAI's servers, which determine the type of a file by the extension of its name.
 
 const extensions: ReadonlyMap<string, string> = new Map([
   ["application/pdf", "pdf"],
@@ -15,12 +15,12 @@ const extensions: ReadonlyMap<string, string> = new Map([
   ["text/plain", "txt"],
 ]);
 
-/** Returns the name with an extension. Titles of documents have none, and OpenAI refuses files without one. */
+/** Returns the name with an extension. Titles of documents have no extension, and OpenAI refuses files without one. */
 export function fileName(name = "file", mediaType: string): string {
   const type = mediaType.replace(/;.*$/s, "").trim().toLowerCase();
   const extension = extensions.get(type);
   if (extension === undefined || name.toLowerCase().endsWith(`.${extension}`)) return name;
-  // Texts have extensions of many kinds, such as those of programming languages.
+  // Text files have many different extensions, such as those of programming languages. So any extension is accepted.
   const isNamedText = /^text\/|json$/.test(type) && /\.[a-z]\w{0,7}$/i.test(name);
   return isNamedText ? name : `${name}.${extension}`;
 }
