@@ -2,9 +2,9 @@
 import type { PeopleChange } from "../domain/people/person.ts";
 
 /**
- * Returns the change that ends these credentials. Before the proof, another person may have used the address, for
- * example after seeing the invitation. That person's password, passkeys, sessions and logins must no longer lead to the
- * data of the address's owner.
+ * Returns the change that ends the credentials from before the proof. Until then, another person may have used the
+ * address, for example after seeing the invitation. That person's password, passkeys, sessions and logins must no
+ * longer lead to the data of the address's owner.
  */
 export function firstProof(personId: string) {
   return {
@@ -15,5 +15,5 @@ export function firstProof(personId: string) {
   } satisfies PeopleChange;
 }
 
-/** The detail of audit events for this change. */
+/** The detail of audit events about a first proof. */
 export const firstProofDetail = { email_proven: true, ended: ["password", "passkeys", "sessions", "logins"] };

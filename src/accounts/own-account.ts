@@ -75,7 +75,7 @@ export class OwnAccount {
       },
       this.#event("password.changed", by, origin, { by: "person", first: before === null }),
     );
-    // Meanwhile the password was set with a reset link, and the link takes precedence.
+    // The password was set with a reset link meanwhile, and the link takes precedence.
     if (outcome !== "done") throw notCurrent();
   }
 

@@ -20,7 +20,7 @@ export interface OpenedFile extends CheckedFile {
   yaml: YamlFile | undefined;
   /** The text of the file. */
   text?: string;
-  /** The references of the secrets in the file. */
+  /** The references to secrets that the file contains. */
   references: readonly string[];
 }
 

@@ -267,8 +267,8 @@ function readOthers(reader: OptionReader, absolute: (path: string, from: SourceK
 }
 
 /**
- * Returns 0 without replicas, because no other server takes over, and in development, where Ctrl-C should stop the
- * server immediately.
+ * Returns the default: 0 without replicas, because no other server takes over, and 0 in development, where Ctrl-C
+ * should stop the server immediately.
  */
 function defaultLameDuckSeconds({ mode, databaseUrl }: Pick<Config, "mode" | "databaseUrl">): number {
   return mode === "production" && databaseUrl !== undefined ? 5 : 0;

@@ -75,12 +75,12 @@ export function field<S extends z.ZodType>(schema: S, rule: Rule): S {
   return schema;
 }
 
-/** Returns the schema of a field: a common kind of value, with its own `doc`. */
+/** Returns the schema of a field whose kind other fields share. `doc` is the field's own documentation. */
 export function said<S extends z.ZodType>(doc: string, { schema, ...rule }: Kind<S>): S {
   return field(schema, { doc, ...rule });
 }
 
-/** Adds to the remedy that the value may be left out. */
+/** Adds to the remedy (`fix`) that the value may be left out. */
 export function orLeftOut<S extends z.ZodType>(kind: Kind<S>): Kind<S> {
   return { ...kind, fix: kind.fix.replace(/\.$/, ", or leave it out.") };
 }

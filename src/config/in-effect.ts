@@ -146,7 +146,10 @@ function isQuietAt(path: Path, isQuiet: boolean): boolean {
   return schema !== undefined && (ruleOf(schema)?.quiet ?? false);
 }
 
-/** Returns an address without password and query, and nothing of any other text. */
+/**
+ * Returns a URL with user and password redacted, and without query and fragment. Any other value is redacted as a
+ * whole.
+ */
 function withoutSecret(value: unknown): unknown {
   if (typeof value !== "string" || !/^[a-z+]+:\/\//i.test(value) || !URL.canParse(value)) return redacted;
   const url = new URL(value);

@@ -16,7 +16,10 @@ export interface Tier extends ByName<Amount, number | null> {
   environments: readonly Environment[];
   /** Quotas with a window of their own, in addition to those of a calendar month. */
   quotas?: readonly QuotaRule[];
-  /** The highest priority for requests of the tier's accounts, in all environments. Also their default. */
+  /**
+   * The highest priority for requests of the tier's accounts, in all environments. It is also the default priority of
+   * these requests.
+   */
   priority: Priority;
 }
 
@@ -85,7 +88,7 @@ export interface AccountStore {
   /** Returns tiers that were added at run time. */
   listTiers(): Promise<Tier[]>;
   putTier(tier: Tier, event: AuditEvent): Promise<void>;
-  /** Returns false if there is no tier of this name. */
+  /** Deletes a tier. Returns false if there is no tier of this name. */
   deleteTier(name: string, event: AuditEvent): Promise<boolean>;
   countAccountsOfTier(name: string): Promise<number>;
 }

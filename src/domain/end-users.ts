@@ -1,4 +1,4 @@
-// An end user is a person whom an account's requests name and who is not a member. The account can set budgets for end
+// An end user is a user whom an account's requests name and who is not a member. The account can set budgets for end
 // users.
 import type { QuotaRule } from "./limits/quota-rules.ts";
 import { isTag } from "./usage/request-tags.ts";
@@ -11,11 +11,11 @@ export interface EndUserBudgets {
   readonly named: Readonly<Record<string, readonly QuotaRule[]>>;
 }
 
-/** Bounded, because the budgets are read with each credential of the account. */
+/** Maximum number of end users with budgets of their own. The budgets are read with each credential of the account. */
 export const maxNamedEndUsers = 200;
 /** Maximum length of all budgets as JSON. Reading a credential costs about 1 ms for each 250,000 characters. */
 export const maxBudgetsLength = 128 * 1024;
-/** Each quota is checked with every request of the end user. */
+/** Maximum number of quotas of an end user. Each is checked with every request of the end user. */
 export const maxEndUserQuotas = 4;
 /**
  * The tag for further end users once requests have named too many different ones in a day. All of these share one

@@ -1,6 +1,6 @@
 // Tags of API keys. Usage is counted by tag.
 
-/** Limited, because each tag is counted with every request. */
+/** Maximum number of tags of a key, because each tag is counted with every request. */
 export const maxKeyTags = 10;
 export const maxTagLength = 64;
 /** A tag begins with a letter or digit. Further characters may also be `. _ : @ / = + -`. */

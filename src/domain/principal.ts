@@ -120,8 +120,8 @@ export interface ApiKeyRecord extends ByName<KeyAmount, number | null> {
   revoked: boolean;
   lastUsedAt: number | null;
   /**
-   * The suspender of the credential; in a chain also the suspended person or app that it belongs to. Null means that it is
-   * not suspended. A suspended credential is refused until it is resumed.
+   * The suspender of the credential. In a chain, `person` or `app` if the person or app that the credential belongs to
+   * is suspended. Null means that it is not suspended. A suspended credential is refused until it is resumed.
    */
   suspendedBy: SuspendedBy | null;
   /** Addresses and CIDR ranges from which the key may be used. Empty means any address. */

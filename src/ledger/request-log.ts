@@ -224,7 +224,7 @@ export class SqlRequestLog implements RequestLog {
     const [first = db``, tried] = this.#indexed(filter);
     const time = this.#time(filter);
     const isTried = db`replace(trail, ${stepsOf(upstream ?? "")}, '') <> trail`;
-    // Requests that were sent to this model server, but were answered by another server or failed.
+    // Requests with a step at this model server in the attempt log, answered by another server or by none.
     const others = tried && db`${tried} coalesce(upstream, '') <> ${upstream ?? ""} AND ${isTried} AND`;
     const ofUpstream = upstream === undefined || tried ? db`` : db`AND (upstream = ${upstream} OR ${isTried})`;
     const matching = (isFirst: boolean) => db`

@@ -4,7 +4,7 @@ import { revoked } from "./token/grant-events.ts";
 import { type ClientRequest, required } from "./token/stage.ts";
 
 export interface RevocationDeps extends FindTokenDeps {
-  /** Called after a revocation: this process then reads the store again. */
+  /** Called after a revocation, so that this process reads the store again. */
   changed(ids?: readonly string[]): void;
 }
 

@@ -35,7 +35,7 @@ export async function readSecretFile(path: string): Promise<SecretRead> {
   return found;
 }
 
-/** Returns undefined if the file changed while it was read. */
+/** Reads the file once. Returns undefined if it changed while it was read. */
 async function readOnce(path: string): Promise<SecretRead | undefined> {
   // A named pipe without a writer would block the open.
   const file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));

@@ -25,7 +25,7 @@ import { entry, field, list, mapping, oneOf, said, trueOrFalse, whole } from "..
 
 const defaultSeconds = usual.timeoutMs / 1_000;
 
-/** Returns the schema of a text whose rule the API uses too. */
+/** Returns the schema of a text. The API checks the text by the same rule. */
 const ruled = (doc: string, most: number, { pattern, must, fix }: TextRule, quiet = false) =>
   field(z.string().min(1).max(most).regex(pattern), { doc, must, fix, ...(quiet && { quiet }) });
 

@@ -50,7 +50,7 @@ export interface FileStore {
    * Finds a file of any owner, hidden or not, until `forget` deletes its record. Batches read their files with this.
    */
   named(id: string): Promise<StoredFile | undefined>;
-  /** Returns undefined if the file `after` is not in the list. */
+  /** Lists files. Returns undefined if the file `after` is not in the list. */
   list(owner: ResponseOwner, page: FilePage, nowSeconds: number): Promise<StoredFile[] | undefined>;
   /** Hides the file. Its record stays until `forget`. Returns false if the file does not exist. */
   hide(owner: ResponseOwner, id: string, nowSeconds: number): Promise<boolean>;

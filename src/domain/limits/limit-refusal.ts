@@ -8,7 +8,7 @@ const maxRetryMs = 60_000;
 
 export type LimitKind = "requests" | "tokens";
 
-/** Returns the error if the limit has no room for `needed` now, but after `waitMs`. */
+/** Returns the error for a limit that has no room for `needed` now, but will have room after `waitMs`. */
 export function rateLimitRefusal(kind: LimitKind, rule: RateLimit, needed: number, waitMs: number): GatewayError {
   const asked = kind === "tokens" ? ` This request needs ${needed}.` : "";
   return new GatewayError(
@@ -24,7 +24,7 @@ export function rateLimitRefusal(kind: LimitKind, rule: RateLimit, needed: numbe
   );
 }
 
-/** Returns the error if even the full limit is smaller than `needed`. */
+/** Returns the error for a limit that is smaller than `needed` even when it is full. */
 export function neverFitsRefusal(kind: LimitKind, rule: RateLimit, needed: number): GatewayError {
   const fix = kind === "tokens" ? " Send a shorter prompt or a lower max_tokens; waiting does not help." : "";
   return new GatewayError(
@@ -135,7 +135,7 @@ function grouped(count: number): string {
   return String(count).replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
-/** Returns the error if the usage could not be read, so that the quota cannot be checked. */
+/** Returns the error for usage that could not be read, so that the quota cannot be checked. */
 export function unreadUsageRefusal(cause: unknown): GatewayError {
   return new GatewayError("service_unavailable", "The usage of this month cannot be read now. Retry in 1 second.", {
     retryAfterSeconds: 1,

@@ -158,7 +158,7 @@ export interface StopLease {
    */
   readonly mostTokens: number;
   readonly mostNanoUsd: number;
-  /** At the last check, the quota with the smallest part left. */
+  /** The quota with the smallest part left at the last check. */
   readonly tightest: StoppedBy | undefined;
   /**
    * Reserves more, or all that is left. When little is left, smaller amounts are reserved, because several answers

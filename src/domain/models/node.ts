@@ -6,7 +6,7 @@ import type { ChatContinuation, EngineModel } from "./engine.ts";
 import type { ModelProcessState } from "./model-process-state.ts";
 import type { Operation } from "./operation.ts";
 
-/** Equal to the rule for upstreams, because both names appear in records and logs. */
+/** The rule for names of nodes. It is the rule for upstreams too, because both names appear in records and logs. */
 export const nodeNamePattern = /^[a-z0-9][a-z0-9._-]{0,62}$/;
 
 /** An operator who approves this approves every model that the node announces, now and later. */

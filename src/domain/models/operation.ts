@@ -25,7 +25,9 @@ export const operationPaths = {
 
 export type Operation = keyof typeof operationPaths;
 
-/** Operations without a path of their own: responses in a realtime session, and tool calls. */
+/**
+ * Operations without a path of their own that the ledger records too: responses in a realtime session, and tool calls.
+ */
 const otherBooked = ["realtime", "tool"] as const;
 /** An operation that the ledger records. */
 export type BookedOperation = Operation | (typeof otherBooked)[number];

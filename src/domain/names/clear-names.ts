@@ -62,7 +62,7 @@ export class ClearNames {
 
   /**
    * Throws if `name` could be read as a known name, or as another name of the same object. `unknown` has the object's
-   * other names by their bare form.
+   * other names by their form without case and separators.
    */
   #requireClear(name: string, unknown: Map<string, string>, path: JsonPath): void {
     if (name === prototypeName) throw refusal([...path, name], "is no field; leave it out");

@@ -42,7 +42,7 @@ const overriding: ReadonlyMap<string, string> = new Map([
   ["base_url", oneEndpoint],
   ["custom_llm_provider", oneEndpoint],
 ]);
-/** Returns why a member is refused that some servers prefer to `model`; undefined for other members. */
+/** Returns why a member that some servers prefer to `model` is refused; undefined for other members. */
 export function overridingFault(name: string): string | undefined {
   const why = overriding.get(foldName(name));
   return why && `some model servers take it before \`model\`, so it is refused: ${why}.`;
@@ -61,7 +61,7 @@ export function foldName(name: string): string {
   if (plainName.test(name)) return name;
   if (asciiName.test(name)) return name.toLowerCase();
   const [upToNul = ""] = name.split("\0", 1);
-  // Such a long name is no field, even after folding.
+  // A name of this length is no field, even after folding.
   if (upToNul.length > maxNameLength) return upToNul;
   return upToNul.normalize("NFKC").toUpperCase().toLowerCase().replace(leftOut, "");
 }

@@ -54,7 +54,7 @@ export interface SecuredWebhook extends Webhook {
 
 export type WebhookChanges = Partial<Pick<Webhook, "url" | "description" | "events" | "isEnabled">>;
 
-/** The owner of webhooks: an account in an environment, or of the operators (both members null). */
+/** The owner of webhooks: an account in an environment, or the operators (both members null). */
 export type WebhookOwner = Pick<Webhook, "accountId" | "environment">;
 
 export interface WebhookStore {
@@ -143,7 +143,7 @@ export interface TriedDelivery {
 
 /** The number of deliveries that wait, and the time that they wait. */
 export interface QueueLength {
-  /** Number of waiting deliveries, including retries. Very many are not counted to the end. */
+  /** Number of waiting deliveries, including retries. Beyond a maximum, they are not counted further. */
   waiting: number;
   /** Seconds since the oldest unclaimed delivery was due. Zero if none is due. */
   overdueSeconds: number;

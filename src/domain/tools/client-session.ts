@@ -78,7 +78,7 @@ export interface ClientSession {
   onChange(listener: (method: string, params: JsonObject) => void): () => void;
 }
 
-/** The party that makes the request. Decides about limits and about the connection to use. */
+/** The party that makes the request. The limits and the connection depend on the party. */
 export interface ToolCaller {
   readonly principal: Principal;
 }

@@ -25,7 +25,7 @@ export interface StoredMcpServer extends Omit<McpServer, "credentials" | "isDecl
   readonly createdAt: number;
 }
 
-/** Tells what ends if a server's location or credentials change. */
+/** The things that end if a server's location or credentials change. */
 export interface McpServerEnds {
   /** True if the accounts that people have connected to the server end. */
   readonly connections: boolean;

@@ -66,8 +66,8 @@ export interface DefinitionStore {
 export interface DefinitionGuard {
   /**
    * Returns the listed definitions that may be offered, in the same order and unchanged. Records new and changed
-   * definitions. If the list is empty, records that the server has no definitions of this kind. If `lacks` is true, the
-   * server has none of the other kind, which is recorded too.
+   * definitions, and also that the server has none of this kind. If `lacks` is true, the server has none of the other
+   * kind, which is recorded too.
    */
   offered(
     server: Pick<McpServer, "name" | "approval" | "place" | "credentials">,

@@ -24,7 +24,7 @@ export interface TokenDeps {
   sealingKey: Keys;
   /** Returns the public URL without a trailing slash. */
   issuer(): string;
-  /** Called after a revocation: this process then reads the store again. */
+  /** Called after a revocation, so that this process reads the store again. */
   changed(ids?: readonly string[]): void;
 }
 
