@@ -19,6 +19,11 @@ describe("model lists of common servers", () => {
     ).toEqual([{ id: "llama3.2:latest", created: 1_735_000_000, ownedBy: "library" }]);
   });
 
+  test("reads the null of an Ollama without models as an empty list", () => {
+    expect(parseModels('{"object":"list","data":null}')).toEqual([]);
+    expect(() => parseModels('{"data":null}')).toThrow();
+  });
+
   test("reads the context of vLLM and SGLang from max_model_len", () => {
     expect(
       parseModels(list({ id: "Qwen/Qwen3-8B", created: 1, owned_by: "vllm", max_model_len: 40_960 }))[0]?.context,

@@ -61,7 +61,9 @@ const namePattern = /^[^\p{Cc}\p{Cs}]+$/u;
  */
 export function parseModels(text: string, api: UpstreamApi = "openai"): EngineModel[] {
   const value: unknown = JSON.parse(text);
-  const data = (value as { data?: unknown } | null)?.data;
+  const { data, object } = (value ?? {}) as { data?: unknown; object?: unknown };
+  // Ollama writes null for an empty list.
+  if (data === null && object === "list") return [];
   if (!Array.isArray(data)) throw new GatewayError("upstream_error", "GET /models answered no model list");
   const models: EngineModel[] = [];
   for (const entry of data as Record<string, unknown>[]) {
