@@ -59,6 +59,21 @@ describe("faults of form beside references", () => {
   });
 });
 
+test("asks for quotes around a secret that YAML reads as a number, without showing it", () => {
+  const server = mcpServer("command: x, env: { PIN: 987654321 }");
+  const problems = problemsOf(`${upstream}    api_key: 987654321\n${server}`);
+  expect(problems).toHaveLength(2);
+  for (const problem of problems) {
+    expect(problem).toContain("(got a number without quotes)");
+    expect(problem).not.toContain("987654321");
+  }
+});
+
+test("names the only value that a key can have", () => {
+  const [problem] = problemsOf("engine: { files: [{ model: x, engine: vllm }] }");
+  expect(problem).toContain('must be llama-server (got "vllm"). Fix: Write llama-server.');
+});
+
 describe("positions of problems", () => {
   test.each([
     ["port: 70000", "headrace.yaml:1:7  port: must be a whole number from 0 to 65535 (got 70000). Fix: "],

@@ -125,7 +125,8 @@ function issueProblems(file: YamlFile, issue: z.core.$ZodIssue): Problem[] {
 function shown(file: YamlFile, path: Path, value: unknown, quiet: boolean | undefined): string {
   const names = file.variables(path);
   if (names.length > 0) return ` (its value comes from ${names.map((name) => `\${${name}}`).join(", ")})`;
-  return quiet && typeof value === "string" ? "" : ` (got ${renderValue(value)})`;
+  if (!quiet || typeof value === "object") return ` (got ${renderValue(value)})`;
+  return typeof value === "string" ? "" : ` (got a ${typeof value} without quotes)`;
 }
 
 function unknownKey(file: YamlFile, path: Path, key: string): Problem {

@@ -55,7 +55,7 @@ export function share(): Kind<z.ZodNumber> {
 }
 
 export function oneOf<const Word extends string>(words: readonly Word[]): Kind<z.ZodEnum<{ [Each in Word]: Each }>> {
-  const must = `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`;
+  const must = [words.slice(0, -1).join(", "), words.at(-1)].filter(Boolean).join(" or ");
   return { schema: z.enum(words), must, fix: `Write ${must}.` };
 }
 

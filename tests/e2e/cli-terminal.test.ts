@@ -184,3 +184,13 @@ test("exits without an error if the reader of help closes early, as `| head -1` 
     await shell.exited;
   }
 });
+
+test("reports output that cannot be written, without a stack", async () => {
+  const shell = Bun.spawn(["sh", "-c", `node ${launcher} completion bash > /dev/full`], {
+    stdin: "ignore",
+    stdout: "ignore",
+    stderr: "pipe",
+  });
+  expect(await new Response(shell.stderr).text()).toBe("error: The output cannot be written (ENOSPC).\n");
+  expect(await shell.exited).toBe(1);
+});

@@ -60,12 +60,13 @@ function openPage(url: string): boolean {
   }
 }
 
-/** Ends the process when its output pipe is closed, for example by `head`. */
+/** Ends the process when its output cannot be written: its pipe is closed, for example by `head`, or the disk is full. */
 function endWhenUnread(): void {
   for (const stream of [process.stdout, process.stderr]) {
     stream.on("error", (error: NodeJS.ErrnoException) => {
       if (error.code === "EPIPE") process.exit(brokenPipeCode);
-      throw error;
+      if (stream === process.stdout) process.stderr.write(`error: The output cannot be written (${error.code}).\n`);
+      process.exit(1);
     });
   }
 }
