@@ -133,6 +133,19 @@ describe.each(["chat", "responses"] as const)("background responses over a serve
     expect(booked[0]?.completion_tokens).toBeGreaterThan(0);
   });
 
+  test("reads, lists, cancels and deletes through client.beta, which adds beta=true to every request", async () => {
+    const { responses } = client.beta;
+    const { id } = await responses.create(asked);
+    await asks();
+    upstream.finish();
+    await statusIs(client, id, "completed");
+    expect(await responses.retrieve(id)).toMatchObject({ id, status: "completed" });
+    expect((await responses.inputItems.list(id)).data).toHaveLength(1);
+    expect(await responses.cancel(id)).toMatchObject({ id });
+    await responses.delete(id);
+    await raised(() => responses.retrieve(id), OpenAI.NotFoundError);
+  });
+
   test("leaves a finished background response unchanged when it is cancelled", async () => {
     const { id } = await client.responses.create(asked);
     await asks();

@@ -2,6 +2,9 @@
 import type { z } from "zod";
 import { fieldError, type GatewayError } from "../../base/errors.ts";
 
+/** The parameter that `client.beta` of OpenAI's and Anthropic's SDKs adds to every request, as `beta=true`. */
+const sdkParameter = "beta";
+
 /**
  * Returns the parameters, validated by the schema, which must convert them from text. Throws `invalid_request` that
  * names an unknown or invalid parameter. If `prefixed` is `metadata`, parameters such as `metadata[k]=v` are allowed
@@ -13,7 +16,8 @@ export function readQuery<Schema extends z.ZodObject>(
   prefixed?: string,
 ): z.output<Schema> {
   for (const [name] of searchParams(target)) {
-    if (Object.hasOwn(schema.shape, name) || (prefixed !== undefined && isPrefixed(name, prefixed))) continue;
+    if (Object.hasOwn(schema.shape, name) || name === sdkParameter) continue;
+    if (prefixed !== undefined && isPrefixed(name, prefixed)) continue;
     const known = Object.keys(schema.shape).join(", ");
     throw fieldError(shown(name), `is no parameter of this endpoint; known are ${known}.`);
   }
