@@ -115,7 +115,7 @@ export class SqlRequestLog implements RequestLog {
    */
   async *#stretches(filter: RequestFilter, within: Span, reader: Reader): AsyncGenerator<Span> {
     const { accountId, keyId, personId, appId } = filter;
-    // Without an owner, most requests match, and the indexes of the records find them.
+    // If the filter names no owner, most requests match, and the indexes of the records find them.
     if (accountId === null && keyId === undefined && personId === undefined && appId === undefined) {
       yield within;
       return;

@@ -5,7 +5,7 @@ import { isMemory } from "../engines/memory/amounts.ts";
 import type { MemoryBudget } from "../engines/memory/budget.ts";
 import { type Exposition, labelText } from "../metrics/exposition.ts";
 
-/** Writes the metrics. Without commands, writes only the families, without samples. */
+/** Writes the metrics. Without commands, writes only the metric families, without samples. */
 export function writeModelProcesses(
   out: Exposition,
   engines: readonly CommandEngine[],

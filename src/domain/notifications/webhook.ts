@@ -114,7 +114,7 @@ export interface ListedDelivery extends Delivery {
 /** Limits of one claim of deliveries. */
 export interface ClaimBounds {
   limit: number;
-  /** Maximum for one webhook or person, and for one owner. Running attempts count. */
+  /** Maximum deliveries for one webhook or person. `perOwner` is the maximum for one owner. Running attempts count. */
   perTarget: number;
   perOwner: number;
   /**

@@ -51,7 +51,7 @@ export class KeyActivity {
     this.#options = options;
   }
 
-  /** Records a use at `seconds`, Unix time. If too many uses wait, drops this one. */
+  /** Records that a key was used at `seconds`, Unix time. If too many uses wait for a write, drops this use. */
   used(use: KeyUse, seconds: number): void {
     if (!use.isWaiting) {
       if (this.#count >= maxPending) return;

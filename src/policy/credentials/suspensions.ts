@@ -43,7 +43,7 @@ export class Suspensions {
     this.#listeners.length = 0;
   }
 
-  /** Reads the suspended ids again. Reads never overlap, and the last one begins after the last call. */
+  /** Reads the suspended ids again. Reads never overlap, and one read begins after the last call. */
   changed(): void {
     this.#isStale = true;
     this.#looking ??= this.#look().finally(() => {

@@ -175,7 +175,7 @@ function requireRole(principal: Principal, key: ChainKey, verb: KeyVerb): void {
   if (verb === "rotate") requireScopes(principal, key.scopes);
 }
 
-/** Requires that the makers have all wanted scopes: the key could never use others. */
+/** Requires that the makers have all wanted scopes, because the key could never use other scopes. */
 function requireWithinMakers(wanted: readonly Scope[], makers: readonly ChainKey[], verb: "makes" | "changes"): void {
   const lacking = wanted.find((scope) => makers.some((maker) => !maker.scopes.includes(scope)));
   if (lacking === undefined) return;

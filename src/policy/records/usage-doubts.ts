@@ -49,7 +49,10 @@ export class UsageDoubts {
     return this.#ignored.size === 0 ? none : (this.#ignored.get(keyOf(engine.name, model)) ?? none);
   }
 
-  /** Reports whether a deployment of the model ignores the limit under all of its names. */
+  /**
+   * Reports whether a deployment of the model ignores the limit, whichever of the request members in `limitMembers`
+   * sets it.
+   */
   ignoresLimits({ deployments }: Pick<Model, "deployments">, { limitMembers }: LimitNames): boolean {
     if (this.#ignored.size === 0) return false;
     return deployments.some((one) => {

@@ -3,7 +3,7 @@ import { exportedKinds } from "../../domain/exports.ts";
 import type { SinkFigures } from "../../exports/exporter.ts";
 import { type Exposition, labelText } from "../../metrics/exposition.ts";
 
-/** Writes the metrics. Without receivers, writes only the families, without samples. */
+/** Writes the metrics. Without receivers, writes only the metric families, without samples. */
 export function writeExports(out: Exposition, sinks: readonly SinkFigures[]): void {
   out.family("headrace_export_records_total", "counter", "Records that this process sent and the receiver accepted.");
   for (const { name: sink, sent } of sinks) {

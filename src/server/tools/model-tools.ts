@@ -52,7 +52,8 @@ export class HandlerTools implements ModelTools {
   }
 
   holds(listed: readonly HostedTool[]): boolean {
-    // False if the list has the tool for connecting an account: the person may have connected it meanwhile.
+    // A list with the tool for connecting an account does not stay valid, because the person may have connected the
+    // account meanwhile.
     return !listed.some(({ name }) => name === accountToolName);
   }
 

@@ -23,7 +23,8 @@ self.onmessage = ({ data }: MessageEvent<CheckpointRequest>) => {
     for (let round = 0; round < maxRounds && !movedAll(db); round++);
     done = true;
   } catch {
-    // The next attempt comes after the log has grown by as much again. Until then, SQLite's own limit applies.
+    // After a fault, the next attempt comes when the log has grown by another 32 MB. Until then, SQLite's own limit
+    // applies.
   }
   db?.close(true);
   self.postMessage({ done } satisfies CheckpointAnswer);

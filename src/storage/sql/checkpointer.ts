@@ -45,8 +45,8 @@ class Checkpointer {
   #usedMs = 0;
   #closed = false;
   /**
-   * Size of the log after the last checkpoint. If a reader limited that checkpoint, the next one waits for as much
-   * growth again.
+   * Size of the log after the last checkpoint. If a reader limited that checkpoint, the next one waits until the log
+   * has grown by `logBytes` again.
    */
   #seenBytes = 0;
 
@@ -98,7 +98,8 @@ class Checkpointer {
       resolve();
     };
     thread.onmessage = (_answer: MessageEvent<CheckpointAnswer>) => end();
-    // The next attempt comes after the log has grown by as much again. Until then, SQLite's own limit applies.
+    // After a fault, the next attempt comes when the log has grown by `logBytes` again. Until then, SQLite's own limit
+    // applies.
     thread.onerror = () => {
       thread.terminate();
       this.#thread = undefined;

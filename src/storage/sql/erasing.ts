@@ -31,7 +31,7 @@ export class Erasing {
     this.#timer.unref();
   }
 
-  /** Retries if a reader or a transaction is in the way. */
+  /** Erases the content now, or later if a reader or a transaction prevents it. */
   async #erase(): Promise<void> {
     try {
       // Moves most of the log first, so that the rest needs no wait for the disk.

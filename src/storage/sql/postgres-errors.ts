@@ -5,7 +5,7 @@ import { certificateFault } from "../../base/certificate-fault.ts";
 /** Returns the SQLSTATE of the server, or else Bun's own code. Undefined for other errors. */
 export function postgresCode(error: unknown): string | undefined {
   if (error instanceof SQL.PostgresError) return error.errno ?? error.code;
-  // Bun does not report these errors as PostgreSQL's.
+  // Bun reports certificate errors without the class `PostgresError`.
   const { code } = (error ?? {}) as { code?: unknown };
   return typeof code === "string" && certificateFault.test(code) ? `ERR_POSTGRES_TLS_${code}` : undefined;
 }

@@ -32,7 +32,7 @@ export async function bringUpToDate(tx: SQL, dialect: Dialect, last = knownSteps
   requireKnown(applied);
   const steps = migrationsFor(dialect).slice(0, last);
   for (const { version, checksum } of applied) {
-    // Steps that were applied before checksums existed have none.
+    // Steps have no checksum if they were applied before checksums existed.
     if (checksum !== null) continue;
     await tx`UPDATE schema_migrations SET checksum = ${checksumOf(Number(version))} WHERE version = ${version}`;
   }

@@ -45,7 +45,7 @@ export class SqlSpeeds implements Speeds {
     }));
   }
 
-  /** Reads the times of each answer, and sums: tokens after the first one, and the time after it. */
+  /** Reads the times of each answer, and two sums: the tokens after the first token, and the time after it. */
   async #read(from: number, until: number): Promise<Row[]> {
     return await available(this.#db`
       SELECT model, upstream, string_agg(CAST(first_token_ms AS TEXT), ',') AS first_tokens,

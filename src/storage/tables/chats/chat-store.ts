@@ -198,8 +198,8 @@ export class SqlChatStore implements ChatStore {
     const db = this.#db;
     const { accountId, environment, appId, personId } = owner;
     const [rarest, ...others] = await this.#byRarity(owner, Object.entries(metadata).map(tagOf));
-    // One condition uses an index, so the cost is independent of other owners. The person has precedence, because its
-    // column is stored behind the large ones.
+    // Only one of these conditions uses an index, so the cost is independent of other owners. The person has
+    // precedence, because its column is stored behind the large ones.
     let indexed = model === undefined ? db`` : db`AND c.model = ${model}`;
     if (appId !== null) indexed = db`AND c.app_id = ${appId}`;
     if (personId !== null) indexed = db`AND c.person_id = ${personId}`;

@@ -25,7 +25,7 @@ export async function addItems(
     ...{ account_id: accountId, environment, item, created_at: createdAt, response_id: id },
   }));
   await turnByTurn(rows, async (some) => {
-    // A response may contain items of its input.
+    // A response may contain items of its input, so an item may be in the table already.
     await tx`INSERT INTO stored_response_items ${tx(some)} ON CONFLICT DO NOTHING`;
   });
 }
@@ -86,7 +86,10 @@ async function itemsOf(
   );
 }
 
-/** Finds the newest response with each item, by the item's digest: one of the same key, otherwise any visible one. */
+/**
+ * Finds the newest response with each item, by the item's digest. Responses of the calling key come first, then any
+ * that the owner may see.
+ */
 async function holdersOf(
   db: Database,
   owner: ResponseOwner,
