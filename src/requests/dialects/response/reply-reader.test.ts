@@ -394,6 +394,14 @@ describe("a whole answer", () => {
     expect(reply.used?.details).toEqual({ searches: 2 });
   });
 
+  test("reads a usage with the names of a chat completion, as SGLang's", () => {
+    const counts = { prompt_tokens: 333, completion_tokens: 111, total_tokens: 444, reasoning_tokens: 5 };
+    const reported = { ...counts, prompt_tokens_details: { cached_tokens: 32 } };
+    expect(readWhole([message(said("a"))], { usage: reported }).used).toMatchObject({
+      ...{ promptTokens: 333, completionTokens: 111, cachedTokens: 32, reasoningTokens: 5 },
+    });
+  });
+
   test("ends a whole answer with a refusal by `refusal`", () => {
     const reply = readWhole([message({ type: "refusal", refusal: "No." })]);
     expect(reply.parts).toEqual([{ type: "refusal", text: "No." }]);

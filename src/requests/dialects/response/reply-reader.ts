@@ -292,14 +292,16 @@ function isSearch({ type, action }: Json): boolean {
  */
 export function usageOf(usage: unknown, { service_tier: tier, output: items }: Json): ReplyUsage | undefined {
   if (!isObject(usage)) return undefined;
-  const input = detailsIn(usage["input_tokens_details"]);
-  const output = detailsIn(usage["output_tokens_details"]);
+  // SGLang's whole responses have the names of a chat completion (sgl-project/sglang#10012).
+  const { input_tokens = usage["prompt_tokens"], output_tokens = usage["completion_tokens"] } = usage;
+  const input = detailsIn(usage["input_tokens_details"] ?? usage["prompt_tokens_details"]);
+  const output = detailsIn(usage["output_tokens_details"] ?? usage["completion_tokens_details"]);
   return {
-    promptTokens: countOf(usage["input_tokens"]),
-    completionTokens: countOf(usage["output_tokens"]),
+    promptTokens: countOf(input_tokens),
+    completionTokens: countOf(output_tokens),
     cachedTokens: countOf(input["cached_tokens"]),
     cacheWriteTokens: countOf(input["cache_write_tokens"]),
-    reasoningTokens: countOf(output["reasoning_tokens"]),
+    reasoningTokens: countOf(output["reasoning_tokens"] ?? usage["reasoning_tokens"]),
     details: detailsOf({
       inputAudioTokens: countOf(input["audio_tokens"]),
       inputImageTokens: countOf(input["image_tokens"]),
