@@ -25,6 +25,8 @@ export class Call {
   asked = 0;
   /** True if the response is a stream of events. */
   isStreamed = false;
+  /** Bytes of all response streams of the call, including streams that continue an earlier one. */
+  streamedBytes = 0;
   readonly #settled = Promise.withResolvers<ToolAnswer>();
   readonly #onEnd: (isAnswered: boolean) => void;
   readonly #hardTimer: ReturnType<typeof setTimeout>;

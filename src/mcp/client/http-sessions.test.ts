@@ -573,6 +573,83 @@ for (const [what, response] of Object.entries(hostile)) {
   }, 10_000);
 }
 
+const inStream = { headers: { "content-type": "text/event-stream" } };
+
+test("reads a stream whose lines end in CR LF beyond the bound of one result, because each event is shorter", async () => {
+  await using server = new HttpMcpServer({
+    isLegacy: true,
+    tools,
+    before: async (request) => {
+      const { id, method } = request.method === "POST" ? await request.clone().json() : {};
+      if (method !== "tools/call") return undefined;
+      const note = `data: ${JSON.stringify({ jsonrpc: "2.0", method: "notifications/x", params: { text: "x".repeat(2_000) } })}`;
+      const answer = `data: ${JSON.stringify({ jsonrpc: "2.0", id, result: textResult("fine") })}`;
+      return new Response([...Array.from({ length: 100 }, () => note), answer, ""].join("\r\n\r\n"), inStream);
+    },
+  });
+  await using world = new LinkWorld();
+  expect(textOf(await world.call(mcpServerAt(server.url, { timeoutMs: 25_000 }), "text"))).toBe("fine");
+}, 30_000);
+
+test("counts the streams that continue a response with it, so that a server cannot send without end", async () => {
+  let streams = 0;
+  await using server = new HttpMcpServer({
+    isLegacy: true,
+    tools,
+    before: async (request) => {
+      const { method } = request.method === "POST" ? await request.clone().json() : {};
+      if (method !== "tools/call" && request.headers.get("last-event-id") === null) return undefined;
+      streams++;
+      return new Response(`id: e\nretry: 0\ndata: \n\n${`: ${"x".repeat(2_000)}\n\n`.repeat(100)}`, inStream);
+    },
+  });
+  await using world = new LinkWorld();
+  const call = world.call(mcpServerAt(server.url, { timeoutMs: 25_000 }), "text");
+  await expect(call).rejects.toMatchObject({ code: "upstream_error", message: expect.stringContaining("more than") });
+  expect(streams).toBe(2);
+}, 30_000);
+
+test("refuses a response of more messages than anybody sends at once", async () => {
+  await using server = new HttpMcpServer({
+    isLegacy: true,
+    tools,
+    before: async (request) => {
+      const { id, method } = request.method === "POST" ? await request.clone().json() : {};
+      const pings = Array.from({ length: 100 }, (_, at) => ({ jsonrpc: "2.0", id: at, method: "ping" }));
+      const answer = { jsonrpc: "2.0", id, result: textResult("fine") };
+      return method === "tools/call" ? Response.json([...pings, answer]) : undefined;
+    },
+  });
+  await using world = new LinkWorld();
+  await expect(world.call(mcpServerAt(server.url, { timeoutMs: 25_000 }), "text")).rejects.toMatchObject({
+    code: "upstream_error",
+  });
+  expect(server.requests.filter(({ body }) => "result" in body)).toEqual([]);
+}, 30_000);
+
+test("ends the connection to a server that sends notifications without end, in one stream after another", async () => {
+  let streams = 0;
+  await using server = new HttpMcpServer({
+    isLegacy: true,
+    tools,
+    before: (request) => {
+      if (request.method !== "GET") return undefined;
+      streams++;
+      // The type is not that of a stream, but the SDK's client reads it as one.
+      const headers = { "content-type": "text/plain" };
+      return new Response(`id: e\nretry: 0\ndata: \n\n${": x\n\n".repeat(streams > 5 ? 0 : 90)}`, { headers });
+    },
+  });
+  await using world = new LinkWorld();
+  const link = await world.open(mcpServerAt(server.url));
+  await until(() => streams === 5, "the fifth stream was opened");
+  // The fifth stream exceeds the bound, so the next request begins another session.
+  await until(async () => {
+    await link.request("tools/call", { name: "text", arguments: {} }, exchangeFor()).catch(() => {});
+    return server.count("initialize") === 2;
+  }, "another session was begun");
+}, 30_000);
+
 test("ends a slow endless response when the call's time is up", async () => {
   let isHostile = false;
   const drip = () =>

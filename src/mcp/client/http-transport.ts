@@ -5,11 +5,13 @@ import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
 import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { Cancellation } from "../../base/cancellation.ts";
+import { monotonicMs } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { type AnswerTimeouts, ClientError } from "../../http1/client/client-contract.ts";
 import { type Call, currentCall } from "./call.ts";
 import type { Credentials } from "./connecting.ts";
 import { connectTimeoutMs } from "./connection.ts";
+import { PacedStream } from "./paced-stream.ts";
 import type { Line } from "./transport.ts";
 
 /** Sends HTTP requests to the server, directly or through a node's tunnel. */
@@ -50,19 +52,32 @@ const goodbyeMs = 2_000;
 const maxResults = 4;
 /** Minimum bytes that an event counts as, because even short events cost work. */
 const minCounted = 1_024;
+/** Milliseconds within which `maxResults` applies to all streams together that belong to no call. */
+const countedMs = 60_000;
+/** Minimum milliseconds before a stream is opened again, even if the server asks for less. */
+const minRetryMs = 100;
+/** Maximum messages of a response that is no stream: the answer, and what an earlier revision sends along. */
+const maxBatch = 100;
 const withoutBody = new Set([204, 205, 304]);
 
 export class HttpTransport implements Line {
   readonly transport: StreamableHTTPClientTransport;
   readonly #options: HttpTransportOptions;
   readonly #origin: string;
+  readonly #beside = new TotalBeside();
   #fault: GatewayError | undefined;
 
   constructor(options: HttpTransportOptions) {
     this.#options = options;
     const url = new URL(options.url);
     this.#origin = url.origin;
-    this.transport = new StreamableHTTPClientTransport(url, { fetch: (to, init) => this.#fetch(new URL(to), init) });
+    this.transport = new StreamableHTTPClientTransport(url, {
+      fetch: (to, init) => this.#fetch(new URL(to), init),
+      reconnectionScheduler: (reconnect, delayMs) => {
+        const timer = setTimeout(reconnect, Math.max(delayMs, minRetryMs));
+        return () => clearTimeout(timer);
+      },
+    });
   }
 
   fault(): GatewayError | undefined {
@@ -84,12 +99,12 @@ export class HttpTransport implements Line {
       const headers = await credentials.headers();
       const first = await this.#send(url, init, headers, call);
       if (first.status !== 401 || !(await credentials.refused(headers)))
-        return await this.#admitted(first, headers, call);
+        return await this.#admitted(first, headers, call, init.method);
       first.body.cancel();
       const again = await credentials.headers();
       const second = await this.#send(url, init, again, call);
       if (second.status === 401) await credentials.refused(again);
-      return await this.#admitted(second, again, call);
+      return await this.#admitted(second, again, call, init.method);
     } catch (error) {
       throw this.#failed(this.#faultOf(error), call);
     }
@@ -100,8 +115,9 @@ export class HttpTransport implements Line {
     answer: WayAnswer,
     headers: Readonly<Record<string, string>>,
     call: Call | undefined,
+    method: string | undefined,
   ): Promise<Response> {
-    const response = this.#responseOf(answer, call);
+    const response = this.#responseOf(answer, call, method);
     const { error, scope } = response.status === 403 ? extractWWWAuthenticateParams(response) : {};
     if (error !== "insufficient_scope" || scope === undefined) return response;
     await response.body?.cancel();
@@ -140,7 +156,7 @@ export class HttpTransport implements Line {
     }
   }
 
-  #responseOf({ status, headers, body }: WayAnswer, call: Call | undefined): Response {
+  #responseOf({ status, headers, body }: WayAnswer, call: Call | undefined, method: string | undefined): Response {
     const coding = headers.get("content-encoding") ?? "identity";
     if (coding !== "identity" || status < 200 || status > 599) {
       body.cancel();
@@ -153,19 +169,22 @@ export class HttpTransport implements Line {
       const value = headers.get(name);
       if (value != null) keptHeaders.set(name, value);
     }
-    const isStreamed = /^\s*text\/event-stream\b/i.test(keptHeaders.get("content-type") ?? "");
+    // The SDK reads each response to a GET as a stream, whatever its type.
+    const isStreamed = method === "GET" || /^\s*text\/event-stream\b/i.test(keptHeaders.get("content-type") ?? "");
     if (call) call.isStreamed = isStreamed;
     if (withoutBody.has(status)) {
       body.cancel();
       return new Response(null, { status, headers: keptHeaders });
     }
-    return new Response(this.#streamOf(body, isStreamed, call), { status, headers: keptHeaders });
+    const init = { status, headers: keptHeaders };
+    const content = this.#streamOf(body, isStreamed, call);
+    return isStreamed ? new Response(content, init) : new ShortBatch(content, init);
   }
 
   /** Returns the body as a stream, and counts its bytes: for each event, and in total. */
   #streamOf(body: BodySource, isStreamed: boolean, call: Call | undefined): ReadableStream<Uint8Array> {
     const { maxResultBytes } = this.#options;
-    const bytes = new StreamedBytes(isStreamed, call);
+    const bytes = new StreamedBytes(isStreamed, call, call ?? this.#beside);
     const refusalOf = (piece: ByteSpan): GatewayError | undefined => {
       const { ofOne, ofAll } = bytes.count(piece.view);
       if (ofOne > maxResultBytes || ofAll > maxResults * maxResultBytes) {
@@ -173,39 +192,59 @@ export class HttpTransport implements Line {
       }
       return bytes.hold(piece.length);
     };
+    let paced: PacedStream | undefined;
     return new ReadableStream<Uint8Array>({
-      start: (controller) =>
+      start: (controller) => {
+        paced = isStreamed ? new PacedStream(body, controller) : undefined;
         body.flow({
           data: (piece) => {
             const refusal = refusalOf(piece);
             if (refusal) {
               body.cancel();
+              paced?.cancel();
               bytes.release();
               // Fail the call first; otherwise the SDK's client would request the rest of the stream.
               call?.fail(refusal);
               this.#failed(refusal, call);
               controller.error(refusal);
+              if (!call) this.#drop();
               return;
             }
             // Copy the bytes, because the buffer is reused. (`Uint8Array.from` would copy them one by one.)
-            controller.enqueue(new Uint8Array(piece.view));
-            if ((controller.desiredSize ?? 0) <= 0) body.pause();
+            const copy = new Uint8Array(piece.view);
+            if (paced) paced.push(copy);
+            else {
+              controller.enqueue(copy);
+              if ((controller.desiredSize ?? 0) <= 0) body.pause();
+            }
           },
           end: () => {
             bytes.release();
-            controller.close();
+            if (paced) paced.end(() => controller.close());
+            else controller.close();
           },
           fail: (error) => {
             bytes.release();
-            controller.error(this.#failed(this.#faultOf(error), call));
+            const fault = this.#failed(this.#faultOf(error), call);
+            if (paced) paced.end(() => controller.error(fault));
+            else controller.error(fault);
           },
-        }),
-      pull: () => body.resume(),
+        });
+      },
+      pull: () => (paced ? paced.next() : body.resume()),
       cancel: () => {
+        paced?.cancel();
         bytes.release();
         body.cancel();
       },
     });
+  }
+
+  /** Ends the connection, so that the SDK's client does not open the stream again. */
+  #drop(): void {
+    // Ignore the error: the transport only has to be closed.
+    void this.transport.close().catch(() => {});
+    this.#options.way.close();
   }
 
   /** Returns the error to throw. If no call is running, it is also stored for the caller that opens the connection. */
@@ -227,12 +266,15 @@ export class HttpTransport implements Line {
   }
 }
 
-const lineFeed = 10;
+const [lineFeed, carriageReturn] = [10, 13];
 
-function eventsIn(piece: Buffer): number {
-  let count = 0;
-  for (let end = piece.indexOf("\n\n"); end >= 0; end = piece.indexOf("\n\n", end + 2)) count++;
-  return count;
+/** A response that is no stream. Reading it in one go must not take long. */
+class ShortBatch extends Response {
+  override async json(): Promise<unknown> {
+    const read: unknown = await super.json();
+    if (!Array.isArray(read) || read.length <= maxBatch) return read;
+    throw new Error(`The response has ${read.length} messages, and at most ${maxBatch} are read.`);
+  }
 }
 
 /** Calls a listener when the body ends, so that a long-lived abort signal does not keep the body in memory. */
@@ -273,26 +315,69 @@ class WatchedBody implements BodySource {
   }
 }
 
-/** Counts the bytes of one response, of its current event and in total, in a memory account. */
+/** Number of bytes of several streams. Each short event counts as `minCounted`. */
+interface StreamedTotal {
+  streamedBytes: number;
+}
+
+/** The total of streams that belong to no call. It begins anew after `countedMs`, because these streams have no end. */
+class TotalBeside implements StreamedTotal {
+  #bytes = 0;
+  #sinceMs = monotonicMs();
+
+  get streamedBytes(): number {
+    if (monotonicMs() - this.#sinceMs < countedMs) return this.#bytes;
+    this.#sinceMs = monotonicMs();
+    this.#bytes = 0;
+    return 0;
+  }
+
+  set streamedBytes(bytes: number) {
+    this.#bytes = bytes;
+  }
+}
+
+/** Counts the bytes of one response, of its current event and in the total, in a memory account. */
 class StreamedBytes {
   readonly #isStreamed: boolean;
   readonly #call: Call | undefined;
+  readonly #total: StreamedTotal;
   #ofOne = 0;
-  #ofAll = 0;
   #held = 0;
+  #lastByte = 0;
 
-  constructor(isStreamed: boolean, call: Call | undefined) {
+  /** `total` includes earlier streams, so that a server gains nothing by a new stream. */
+  constructor(isStreamed: boolean, call: Call | undefined, total: StreamedTotal) {
     this.#isStreamed = isStreamed;
     this.#call = call;
+    this.#total = total;
   }
 
   count(piece: Buffer): { ofOne: number; ofAll: number } {
-    this.#ofAll += Math.max(piece.length, this.#isStreamed ? minCounted * eventsIn(piece) : 0);
-    // Look for the end of an event only within one piece. An event may count as too long, but never as too short.
-    const end = this.#isStreamed ? piece.lastIndexOf("\n\n") : -1;
-    const isEnded = this.#isStreamed && piece.length === 1 && piece[0] === lineFeed;
-    this.#ofOne = end >= 0 || isEnded ? piece.length - Math.max(end, 0) : this.#ofOne + piece.length;
-    return { ofOne: this.#ofOne, ofAll: this.#ofAll };
+    if (!this.#isStreamed) {
+      this.#ofOne += piece.length;
+      return { ofOne: this.#ofOne, ofAll: this.#ofOne };
+    }
+    const { events, afterLast } = this.#eventsIn(piece);
+    this.#ofOne = events > 0 ? afterLast : this.#ofOne + piece.length;
+    this.#total.streamedBytes += Math.max(piece.length, minCounted * events);
+    return { ofOne: this.#ofOne, ofAll: this.#total.streamedBytes };
+  }
+
+  /** Returns the number of events that end in the piece, and of bytes after the last one. An empty line ends an event. */
+  #eventsIn(piece: Buffer): { events: number; afterLast: number } {
+    let [events, from, last] = [0, 0, this.#lastByte];
+    for (let at = 0; at < piece.length; at++) {
+      const byte = piece[at] ?? 0;
+      const endsLine = byte === carriageReturn || (byte === lineFeed && last !== carriageReturn);
+      if (endsLine && (last === lineFeed || last === carriageReturn)) {
+        events++;
+        from = at + 1;
+      }
+      last = byte;
+    }
+    this.#lastByte = last;
+    return { events, afterLast: piece.length - from };
   }
 
   hold(length: number): GatewayError | undefined {
