@@ -1,5 +1,5 @@
-// Facts of a request for routing and limits: the maximum that it may use, as far as known before the request is sent,
-// and its options.
+// Facts of a request that routing and limits need: the options of the request, and the maximum that it may use, as far
+// as known before it is sent.
 
 import { fieldError } from "../base/errors.ts";
 import { type IsolatedMember, isolatedMembers } from "../domain/models/isolation.ts";
@@ -10,83 +10,96 @@ import type { Dialect } from "./dialects/dialect.ts";
 import { neutralMembers } from "./dialects/neutral-members.ts";
 
 export interface RequestFacts {
-  /** Estimated from the text of the prompt. */
+  /** Number of prompt tokens, estimated from the text of the prompt. */
   promptTokens: number;
-  /** Maximum completion tokens of each generation; undefined if the request sets no limit. */
+  /** Maximum number of completion tokens of each generation. Undefined if the request sets no limit. */
   maxCompletionTokens: number | undefined;
-  /** Number of parallel generations. */
+  /** Number of generations that run in parallel. */
   width: number;
-  /** Bytes of the whole request. Without media, a prompt has at most as many tokens as bytes. */
+  /** Size of the whole request in bytes. A prompt without media has at most as many tokens as bytes. */
   bodyBytes: number;
-  /** True if the request carries images, audio or files, whose token counts do not follow from the text. */
+  /** True if the request contains images, audio or files. Their number of tokens cannot be estimated from the text. */
   hasMedia: boolean;
 }
 
-/** Members that replace those of the body for every model server, as JSON; null removes the member. */
+/** Members, as JSON, that replace those of the body for every model server. The value null removes a member. */
 export type Corrections = Readonly<Record<string, string | null>>;
 
-/** If both names are present, `max_completion_tokens` wins: a model server that reads both must not get two limits. */
+/**
+ * If both names are present, the limit in `max_completion_tokens` counts, and the older member is removed. A model
+ * server that reads both members must not get two limits.
+ */
 const newerLimitAlone: Corrections = { max_tokens: null };
 
-/** Model servers must not store answers that the gateway stores itself. */
+/** If the gateway itself stores an answer, the model server must not store it. */
 export const notKept: Corrections = { store: "false" };
 
-/** Byte offsets of a member in the body, from the quote before its name to the end of its value. */
+/** Byte offsets of a member in the body. They extend from the quote before its name to the end of its value. */
 export interface MemberRange {
   readonly start: number;
   readonly end: number;
 }
 
 /**
- * Facts of a body that the gateway reads, noted during the check of the body. What they mean depends on the dialect.
+ * Facts of a body that the gateway reads. They are noted while the body is checked. What they mean depends on the
+ * dialect.
  */
 export interface BodyFacts {
   readonly model: string;
-  /** Offsets of the value of `model` in the bytes; both 0 for a body that was not scanned. */
+  /** Byte offsets of the value of `model` in the body. Both are 0 if the body was not scanned. */
   readonly modelStart: number;
   readonly modelEnd: number;
   readonly stream: boolean;
-  /** Reports whether `stream_options` is present and asks for usage. */
+  /**
+   * The option in `stream_options`: `none` if the member is missing, `usage` if it asks for usage, and `other`
+   * otherwise.
+   */
   readonly streamOptions: "none" | "usage" | "other";
-  /** Values of `n` and `best_of`; 1 if absent. */
+  /** Values of `n` and `best_of`. A value is 1 if its member is missing. */
   readonly choices: number;
   readonly bestOf: number;
   /** Number of prompts in the body. */
   readonly prompts: number;
   readonly promptTokens: number;
-  /** `max_completion_tokens` and `max_tokens`; undefined if absent, null if the value is no number. */
+  /**
+   * Values of `max_completion_tokens` and `max_tokens`. A value is undefined if its member is missing, and null if it
+   * is not a number.
+   */
   readonly newerLimit: number | null | undefined;
   readonly olderLimit: number | null | undefined;
   readonly hasEmptyStop: boolean;
   readonly hasMedia: boolean;
-  /** True if the request has unknown members that may limit the answer; see `neutralMembers`. */
+  /** True if the request has unknown members that may limit the answer: see `neutralMembers`. */
   readonly hasOthers: boolean;
   /**
-   * Body members that make `hasOthers` true, so that only these have to be parsed. Undefined if they were not noted one
-   * by one.
+   * The members of the body that make `hasOthers` true, so that only these must be parsed. Undefined if the members
+   * were not noted one by one.
    */
   readonly unknownMembers: readonly MemberRange[] | undefined;
-  /** Offsets of the end user's name and of `metadata`; both 0 if absent or not scanned. */
+  /**
+   * Byte offsets of the end user's name and of `metadata`. Both offsets of a member are 0 if it is missing or was not
+   * scanned.
+   */
   readonly userStart: number;
   readonly userEnd: number;
   readonly metadataStart: number;
   readonly metadataEnd: number;
-  /** Offsets of the template arguments; both 0 if absent or not scanned. */
+  /** Byte offsets of the template arguments. Both are 0 if the member is missing or was not scanned. */
   readonly templateStart: number;
   readonly templateEnd: number;
-  /** Members of the body that keep users or caches apart at model servers; undefined if there are none. */
+  /** Members of the body that keep users or caches separate at model servers. Undefined if there are none. */
   readonly isolating: readonly IsolatedMember[] | undefined;
-  /** True if the client wants the completion stored; undefined or null if the client sets no preference. */
+  /** True if the client wants the completion to be stored. Undefined or null if the client does not say. */
   readonly store: boolean | null | undefined;
-  /** True if the request runs in the background, in a format that supports background requests. */
+  /** True if the request runs in the background. Only some formats support this. */
   readonly background: boolean;
-  /** True if the request refers to stored items. */
+  /** True if the request refers to stored items, such as an earlier response. */
   readonly namesKept: boolean;
   /** True if the request may contain data that the gateway sealed for the client. */
   readonly maySeal: boolean;
 }
 
-/** Returns the facts of a parsed body. */
+/** Returns the facts of a body that has been parsed. */
 export function factsOf(dialect: Dialect, body: Readonly<Record<string, unknown>>): BodyFacts {
   const prompt = body[dialect.promptMember];
   const { stream_options: options, store } = body;
@@ -117,25 +130,28 @@ export function factsOf(dialect: Dialect, body: Readonly<Record<string, unknown>
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** Returns the names of members that may limit the answer, apart from the limit members of the format. */
+/**
+ * Returns the names of members that may limit the answer, except for the limit members that the format itself defines.
+ */
 export function otherMembersOf({ limitMembers }: Pick<Dialect, "limitMembers">, body: Members): string[] {
   return Object.keys(body).filter((name) => !neutralMembers.has(name) && !limitMembers.includes(name));
 }
 
-/** Matches names that servers may use for answer limits or for the number of answers. */
+/** Matches the names of members with which servers may limit the answer or set the number of answers. */
 const limitName = /tok|predict|len|max|limit|budget|num|size|word|char|count|candidate|choice|sequence|completion/i;
 /**
- * Matches whole names for the number of answers. These are not matched in part: `do_sample` and `repeat_penalty` mean
- * something else.
+ * Matches names for the number of answers, but only as a whole. A partial match would also find `do_sample` and
+ * `repeat_penalty`, which mean something else.
  */
 const widthName = /^(?:n|best_?of|(?:n_?)?(?:best|beams?|samples?|repeats?|replicas?))$/i;
 
 /**
- * Reports whether a server may read a longer answer limit than `limit` from a member that `otherMembersOf` returns. A
- * member counts because of its name, or because of a number that is greater or means no limit.
+ * Reports whether a server may read a higher answer limit than `limit` from a member that `otherMembersOf` returns. A
+ * member counts because of its name, or because its number is higher or means "no limit".
  */
 export function mayOutlast(dialect: Pick<Dialect, "limitMembers">, body: Members, limit: number): boolean {
-  // In these members, -1 means no slot or no rank of a server, not an unlimited answer.
+  // In these members, the value -1 means that no slot or rank of a server is chosen. It does not mean an unlimited
+  // answer.
   const isNone = (name: string) => body[name] === -1 && rulingMembers.includes(name);
   return otherMembersOf(dialect, body).some((name) => !isNone(name) && mayBeLonger(name, body[name], limit));
 }
@@ -162,7 +178,10 @@ interface LimitedRequest {
   tokenLimitName: string;
 }
 
-/** Throws `invalid_request` for a token limit above the model's context, unless the dialect requires a limit. */
+/**
+ * Throws `invalid_request` if the token limit is above the model's context. A limit that the dialect requires is not
+ * checked.
+ */
 export function requireContext(model: Model, { dialect, tokenLimit, tokenLimitName }: LimitedRequest): void {
   if (model.context === undefined || tokenLimit === undefined || dialect.isLimitRequired) return;
   if (tokenLimit > model.context) {
@@ -173,17 +192,20 @@ export function requireContext(model: Model, { dialect, tokenLimit, tokenLimitNa
   }
 }
 
-/** Factor that covers the error of a token estimate for nearly all texts, and the tokens that a template adds. */
+/**
+ * The factor covers the error of a token estimate for nearly all texts. The second number is the tokens that a template
+ * adds.
+ */
 const [estimateMargin, templateTokens] = [1.25, 128];
 /**
- * The shortest useful answer in tokens. If the context has less space, the model server reports that the prompt is too
- * long.
+ * Length of the shortest useful answer in tokens. If the context has less space, the model server reports that the
+ * prompt is too long.
  */
 const shortestAnswer = 1_024;
 
 /**
- * Returns a lower token limit if `limit` does not fit into the context after the prompt, for servers that refuse such
- * a limit. Returns undefined if `limit` fits or the context is unknown.
+ * Returns a lower token limit if `limit` does not fit into the context after the prompt. Some servers refuse a limit
+ * that does not fit. Returns undefined if `limit` fits, or if the context is unknown.
  */
 export function fittingLimit(
   limit: number,
@@ -196,15 +218,15 @@ export function fittingLimit(
   return limit > most ? most : undefined;
 }
 
-/** Returns a token limit that is a number and does not mean "no limit". */
+/** Returns the token limit if it is a number and does not mean "no limit". */
 export function limitOf(value: number | null | undefined): number | undefined {
   return value === null || value === noTokenLimit ? undefined : value;
 }
 
 /**
- * Removes members that mean the same when absent, because many servers refuse them: an explicit "no token limit" and
- * an empty stop. Servers of the legacy endpoint read only the older name of the token limit, so the newer name is
- * replaced.
+ * Returns corrections that remove members whose removal changes nothing. These are an explicit "no token limit" and an
+ * empty stop, which many servers refuse. Servers of the legacy endpoint read only the older name of the token limit, so
+ * the newer name is replaced.
  */
 export function correctionsOf(
   { generates, knowsNewerLimit, isStoredByDefault }: Dialect,
@@ -232,7 +254,7 @@ export function asksForUsage(options: unknown): boolean {
   return (options as { include_usage?: unknown } | null)?.include_usage === true;
 }
 
-/** Returns undefined for an absent member and null for a value that is no number. */
+/** Returns undefined if the member is missing, and null if its value is not a number. */
 function numberOf(value: unknown): number | null | undefined {
   return typeof value === "number" || value === undefined ? value : null;
 }

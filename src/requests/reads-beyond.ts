@@ -1,16 +1,17 @@
-// Reports whether a model server may add to the prompt: search results, pages, files or stored prompts.
+// Reports whether a model server may add something to the prompt: search results, pages, files or stored prompts.
 import type { Dialect } from "./dialects/dialect.ts";
 import { otherMembersOf } from "./facts.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
 /**
- * Types of tools that clients run themselves. All other tools run at a vendor, which adds their results to the prompt.
+ * Matches the types of tools that clients run themselves. All other tools run at a vendor, which adds their results to
+ * the prompt.
  */
 const clientTools = /^(?:function|custom|local_shell|apply_patch|(?:bash|text_editor|memory|computer)_\d{8})$/;
-/** Members that make a server search or fetch, or that refer to data that the server stores. */
+/** Matches the names of members that make a server search or fetch, or that refer to data stored by the server. */
 const readingMembers = /^(?:search_|web_search|enable_search$|plugins$|mcp_servers$|container$|return_images$)/;
-/** Types of parts and blocks whose content is in the body. */
+/** Matches the types of parts and blocks whose content is in the body. */
 const writtenParts = new RegExp(
   `^(?:${[
     "(?:input_|output_|summary_|reasoning_)?text|refusal|(?:redacted_)?thinking",
@@ -20,7 +21,8 @@ const writtenParts = new RegExp(
 );
 
 /**
- * Reports whether the server may add to the prompt. Media in the prompt do not count; `Dialect.hasMedia` reports them.
+ * Reports whether the server may add something to the prompt. Media in the prompt do not count here, because
+ * `Dialect.hasMedia` reports them.
  */
 export function readsBeyond(
   dialect: Pick<Dialect, "generates" | "limitMembers" | "promptMember">,
@@ -33,7 +35,8 @@ function namesSources(dialect: Pick<Dialect, "limitMembers">, body: Json): boole
   return (
     hasServerTool(body["tools"]) ||
     Object.entries(body).some(([name, value]) => readingMembers.test(name) && isSaid(value)) ||
-    // An object as `prompt` refers to a template stored at OpenAI. In completions, `prompt` is a text.
+    // If `prompt` is an object, it refers to a template stored at OpenAI. In the completions format, `prompt` is a
+    // text.
     isObject(body["prompt"]) ||
     otherMembersOf(dialect, body).some((name) => namesSomething(body[name]))
   );
@@ -66,7 +69,7 @@ function isSaid(value: unknown): boolean {
   return value !== null && value !== undefined && value !== false;
 }
 
-/** Reports whether a value names a source; a number or `false` does not. */
+/** Reports whether a value names a source. A number or `false` does not name one. */
 function namesSomething(value: unknown): boolean {
   return isSaid(value) && typeof value !== "number";
 }

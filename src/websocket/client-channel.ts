@@ -1,4 +1,5 @@
-// The client's end of the connection below a WebSocket: a socket, and bytes that the kernel has not accepted yet.
+// The client's end of the connection below a WebSocket. It consists of a socket, and of bytes that the kernel has not
+// accepted yet.
 import { bufferedBytes } from "../base/bytes/buffered-bytes.ts";
 import type { ByteChannelListener, PausableChannel } from "../http1/byte-channel.ts";
 import { ConnectionOutput } from "../http1/server/connection-output.ts";
@@ -13,7 +14,7 @@ export class ClientChannel implements PausableChannel {
   #ending = false;
   #closed = false;
 
-  /** `early` are the bytes read after the head of the answer. */
+  /** `early` holds the bytes that were read after the head of the answer. */
   constructor(socket: ClientSocket, peer: string, early: Buffer | undefined) {
     this.#socket = socket;
     this.#output = new ConnectionOutput(socket, bufferedBytes.bounded);
@@ -65,14 +66,14 @@ export class ClientChannel implements PausableChannel {
     if (!this.closed) this.#socket.resume();
   }
 
-  /** Called with received bytes. */
+  /** Called with the bytes that arrived. */
   data(bytes: Buffer): void {
     if (this.#ending) return;
     if (this.#listener) this.#listener.data(bytes);
     else this.#early = this.#early ? Buffer.concat([this.#early, bytes]) : bytes;
   }
 
-  /** Called when the kernel may take bytes again. */
+  /** Called when the kernel may accept bytes again. */
   drain(): void {
     if (!this.#output.behind) return;
     this.#output.flush();
@@ -81,7 +82,7 @@ export class ClientChannel implements PausableChannel {
     else this.#listener?.drained();
   }
 
-  /** Called when the socket is closed, by either side. */
+  /** Called after either side has closed the socket. */
   didClose(): void {
     if (this.#closed) return;
     this.#closed = true;

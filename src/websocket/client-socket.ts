@@ -1,11 +1,11 @@
-// A socket to a server, through a proxy if there is one, and under TLS if requested.
+// A socket to a server. The connection goes through a proxy if there is one, and uses TLS if requested.
 import { getCACertificates } from "node:tls";
 import type { Socket, SocketHandler } from "bun";
 import { GatheredBytes } from "../base/bytes/gathered-bytes.ts";
 import { checkPartialResponse, HeadError, parseResponseHead, type ResponseHead } from "../http1/head.ts";
 import { probePeer } from "../http1/probe-peer.ts";
 
-/** The part of Bun's socket that is used once it is open. */
+/** The part of Bun's socket that is used after the socket has opened. */
 export interface ClientSocket {
   write(bytes: Buffer, byteOffset: number, byteLength: number): number;
   end(): void;
@@ -17,20 +17,20 @@ export interface ClientSocket {
 export interface SocketTarget {
   hostname: string;
   port: number;
-  /** Connects under TLS. The certificate must be for `hostname`. */
+  /** True to connect with TLS. The certificate must be valid for `hostname`. */
   secure: boolean;
-  /** The proxy, `http://[user:password@]host:port`, which gets a CONNECT request. */
+  /** The address of the proxy: `http://[user:password@]host:port`. The proxy gets a CONNECT request. */
   proxy?: URL | undefined;
-  /** Certificates (PEM) to trust instead of the well-known ones and the system's. */
+  /** Certificates (PEM) that are trusted instead of the well-known ones and the system's. */
   ca?: string | undefined;
 }
 
 export interface SocketListener {
-  /** Called when the server is connected and, under TLS, its certificate is verified. */
+  /** Called when the server is connected. With TLS, its certificate has been verified by then. */
   opened(socket: ClientSocket): void;
   data(bytes: Buffer): void;
   drain(): void;
-  /** Called once at the end of the socket, even if the socket never opened. `problem` is for the log. */
+  /** Called once when the socket ends, even if it never opened. `problem` is only for the log. */
   closed(problem: string | undefined): void;
 }
 
@@ -46,20 +46,21 @@ const maxHeadBytes = 16 * 1024;
 const emptyLine = Buffer.from("\r\n\r\n");
 let trusted: string[] | undefined;
 
-/** Opens a socket. Returns a function that ends the socket immediately, in any state. Never throws. */
+/** Opens a socket. Returns a function that ends the socket immediately, whatever its state is. Never throws. */
 export function openClientSocket(target: SocketTarget, listener: SocketListener): () => void {
   const opening = new OpeningSocket(target, listener);
   opening.start();
   return () => opening.abandon();
 }
 
-/** Reads the head of an answer from bytes as they arrive. Throws a HeadError. */
+/** Reads the head of an answer from bytes while they arrive. Throws a HeadError if the head is invalid. */
 export class AnswerHead {
   readonly #gathered = new GatheredBytes();
 
-  /** Returns the head and the bytes after it; undefined while the head is incomplete. */
+  /** Returns the head and the bytes that follow it, or undefined while the head is incomplete. */
   push(piece: Buffer): { head: ResponseHead; rest: Buffer } | undefined {
-    // The bytes searched before contain no end of the head, but may end with the beginning of the empty line.
+    // The bytes that were searched before contain no end of the head. They may end with the beginning of the empty
+    // line.
     const from = Math.max(0, this.#gathered.length - emptyLine.length + 1);
     this.#gathered.add(piece);
     const { bytes } = this.#gathered;
@@ -80,7 +81,10 @@ class OpeningSocket implements Wire {
   readonly #target: SocketTarget;
   readonly #listener: SocketListener;
   readonly #proxyAnswer = new AnswerHead();
-  /** The socket to end: the connection to the proxy or server or, under TLS, the TLS socket on top of it. */
+  /**
+   * The socket that must be ended. Without TLS, this is the connection to the proxy or server. With TLS, it is the TLS
+   * socket on top of that connection.
+   */
   #socket: Socket<Wire> | undefined;
   #open = false;
   #tunnelled = false;
@@ -135,7 +139,7 @@ class OpeningSocket implements Wire {
   }
 
   data(socket: Socket<Wire>, bytes: Buffer): void {
-    // The bytes of the socket below TLS are encrypted and are read by TLS only.
+    // With TLS, the bytes of the socket below it are encrypted, and only TLS reads them.
     if (this.#closed || socket !== this.#socket) return;
     if (this.#open) this.#listener.data(bytes);
     else if (this.#target.proxy && !this.#tunnelled) this.#readProxyAnswer(bytes);
@@ -178,7 +182,8 @@ class OpeningSocket implements Wire {
       if (!answer) return;
       const { head, rest } = answer;
       if (head.status < 200 || head.status > 299) this.#refuse(`the proxy answered ${head.status}`);
-      // The client sends first, with or without TLS, so bytes after the proxy's answer cannot come from the server.
+      // The client sends first, with or without TLS. Bytes that follow the proxy's answer therefore cannot come from
+      // the server.
       else if (rest.length > 0) this.#refuse("the proxy sent more than its answer");
       else this.#tunnel();
     } catch (error) {
@@ -219,7 +224,7 @@ const handlers: SocketHandler<Wire> = {
 
 const secureHandlers: SocketHandler<Wire> = {
   ...handlers,
-  // No byte may be written before the certificate is verified.
+  // Before the certificate is verified, no byte may be written.
   handshake(socket, success, error) {
     const right = success && !error && socket.authorized;
     socket.data.secured(socket, right ? undefined : problemOf(error ?? "the certificate is not trusted"));

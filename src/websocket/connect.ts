@@ -1,4 +1,4 @@
-// A WebSocket as a client: connects, requests the upgrade and checks the answer, all within one deadline.
+// Opens a WebSocket as a client. It connects, requests the upgrade and checks the answer, all within one deadline.
 import type { MessageLinkListener } from "../base/bytes/message-link.ts";
 import { HeadError } from "../http1/head.ts";
 import type { HeaderFields } from "../http1/message.ts";
@@ -9,27 +9,27 @@ import { newKey, problemOfUpgradeAnswer, upgradeRequestFields } from "./handshak
 import { WebSocketLink } from "./websocket-link.ts";
 
 export interface ConnectOptions {
-  /** `http:`, `https:`, `ws:` or `wss:`. */
+  /** The address, whose scheme is `http:`, `https:`, `ws:` or `wss:`. */
   url: URL;
-  /** The one subprotocol that is offered and that the server must choose. If absent, no subprotocol is offered. */
+  /** The only subprotocol that is offered. The server must choose it. If undefined, no subprotocol is offered. */
   protocol?: string | undefined;
-  /** The kind of the messages; binary by default. */
+  /** The kind of the messages. The default is binary. */
   kind?: MessageKind | undefined;
-  /** Further headers of the request. */
+  /** More header fields for the request. */
   headers?: HeaderFields | undefined;
-  /** Milliseconds within which the connection must be open and the server must have answered. */
+  /** Time in milliseconds within which the connection must open and the server must answer. */
   connectMs: number;
   maxMessageBytes: number;
   proxy?: URL | undefined;
-  /** Certificates (PEM) to trust instead of the well-known ones and the system's. */
+  /** Certificates (PEM) that are trusted instead of the well-known ones and the system's. */
   ca?: string | undefined;
   listen(link: WebSocketLink): MessageLinkListener;
 }
 
-/** The error if no WebSocket was established. `message` is for the log. */
+/** The error if the WebSocket could not be established. `message` is only for the log. */
 export class ConnectError extends Error {
   override readonly name = "ConnectError";
-  /** Status of the server's answer, if it was not 101. */
+  /** HTTP status of the server's answer, if the status was not 101. */
   readonly status: number | undefined;
 
   constructor(message: string, status?: number) {
@@ -38,10 +38,10 @@ export class ConnectError extends Error {
   }
 }
 
-/** Opens a WebSocket. Rejects with a ConnectError. Throws a TypeError if a header cannot be sent. */
+/** Opens a WebSocket. If this fails, rejects with a ConnectError. If a header cannot be sent, throws a TypeError. */
 export function connectWebSocket(options: ConnectOptions): Promise<WebSocketLink> {
   for (const [name, value] of Object.entries(options.headers ?? {})) {
-    // A line break would begin another field, or another request.
+    // A line break in a value would begin another header field, or another request.
     if (/[^\t -~]/.test(value)) throw new TypeError(`the header ${name} has a character that cannot be sent`);
   }
   return new Promise((resolve, reject) => new Handshake(options, resolve, reject));
@@ -84,7 +84,7 @@ class Handshake implements SocketListener {
     const fields: HeaderFields = { host: url.host, ...headers, ...upgradeRequestFields(this.#key, protocol) };
     const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
     const bytes = Buffer.from(`GET ${url.pathname}${url.search} HTTP/1.1\r\n${lines.join("")}\r\n`, "latin1");
-    // The request is far shorter than the bytes that the kernel accepts at once on a new connection.
+    // On a new connection, the kernel accepts far more bytes at once than the request has.
     if (socket.write(bytes, 0, bytes.length) !== bytes.length) this.#fail("the request could not be sent");
   }
 
@@ -132,7 +132,7 @@ class Handshake implements SocketListener {
     if (this.#failed) return;
     this.#failed = true;
     clearTimeout(this.#timer);
-    // If connecting fails immediately, `#abandon` is set only later in this task.
+    // If the connection fails immediately, `#abandon` is set only later in this task.
     queueMicrotask(() => this.#abandon());
     this.#reject(new ConnectError(problem, status));
   }

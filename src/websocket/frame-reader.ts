@@ -1,4 +1,5 @@
-// Reads messages from the bytes of a WebSocket, strictly: what RFC 6455 forbids fails the connection.
+// Reads messages from the bytes of a WebSocket. The reader is strict: if the bytes break RFC 6455, the connection
+// fails.
 import { isUtf8 } from "node:buffer";
 import type { MemoryAccount } from "../base/bytes/buffered-bytes.ts";
 import {
@@ -12,43 +13,51 @@ import {
 } from "./frame-format.ts";
 
 export interface FrameListener {
-  /** Called with a whole message, which may be a part of the pushed bytes. A text is valid UTF-8. */
+  /**
+   * Called with a whole message, which may be a part of the pushed bytes. If the message is a text, it is valid UTF-8.
+   */
   message(bytes: Buffer): void;
   ping(payload: Buffer): void;
   pong(payload: Buffer): void;
-  /** Called when a close frame arrived. Nothing more is read. */
+  /** Called when a close frame has arrived. After it, nothing more is read. */
   closeFrame(code: number, reason: string): void;
 }
 
-/** The kind of all messages on a connection. */
+/** The kind that all messages on a connection have. */
 export type MessageKind = "binary" | "text";
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const nothing = Buffer.alloc(0);
 
 export class FrameReader {
-  /** Maximum bytes of a message, whole or in fragments. A longer one fails the connection with 1009. */
+  /**
+   * Maximum size in bytes of a message, whole or in fragments. If a message is longer, the connection fails with code
+   * 1009.
+   */
   maxMessageBytes: number;
   readonly #listener: FrameListener;
-  /** True if the other end is a client, which must mask its frames. False for a server, which must not. */
+  /**
+   * True if the other end is a client, because a client must mask its frames. False for a server, because a server must
+   * not.
+   */
   readonly #masked: boolean;
   readonly #kind: MessageKind;
   readonly #head = Buffer.alloc(maxHeaderBytes);
   #headLength = 0;
-  /** Bytes of the frame's head, as far as the received bytes show. */
+  /** Number of bytes that the frame's head has, as far as the bytes that arrived show. */
   #headNeeds = 2;
-  /** The payload of a frame whose head has arrived and whose payload is incomplete. */
+  /** The payload of a frame whose head has arrived but whose payload is not complete yet. */
   #payload: Buffer | undefined;
   #payloadLength = 0;
-  /** Received fragments of the current message. */
+  /** The fragments of the current message that have arrived. */
   #fragments: Buffer | undefined;
   #fragmentsLength = 0;
   readonly #memoryAccount: MemoryAccount | undefined;
-  /** Bytes that are counted in the memory account. */
+  /** Number of bytes that are counted in the memory account. */
   #bufferedBytes = 0;
   #ended = false;
 
-  /** `memoryAccount` counts an incomplete message. Without it nothing is counted. */
+  /** `memoryAccount` counts the bytes of an incomplete message. If it is undefined, nothing is counted. */
   constructor(
     listener: FrameListener,
     masked: boolean,
@@ -64,7 +73,8 @@ export class FrameReader {
   }
 
   /**
-   * Reads bytes. The reader owns them and unmasks them in place. Throws a FrameError, after which nothing more is read.
+   * Reads bytes. The caller must not use these bytes afterwards, because the reader owns them and unmasks them in
+   * place. Throws a FrameError, after which nothing more is read.
    */
   push(bytes: Buffer): void {
     try {
@@ -79,7 +89,7 @@ export class FrameReader {
     }
   }
 
-  /** Stops reading, and releases all buffered bytes. */
+  /** Stops reading, and releases all bytes that are buffered. */
   stop(): void {
     this.#ended = true;
     this.#payload = undefined;
@@ -87,7 +97,7 @@ export class FrameReader {
     this.#hold(-this.#bufferedBytes);
   }
 
-  /** Counts this many more bytes in the memory account. A negative number releases bytes. */
+  /** Counts this number of further bytes in the memory account. If the number is negative, releases bytes. */
   #hold(bytes: number): void {
     if (!this.#memoryAccount || bytes === 0) return;
     if (bytes < 0) this.#memoryAccount.release("requests", -bytes);
@@ -108,8 +118,8 @@ export class FrameReader {
     const length = this.#length();
     this.#checkSize(length);
     if (bytes.length - at < length) {
-      // Allocates the whole payload at once, because the sender may split it into any number of pieces. The message
-      // limit bounds its length.
+      // The whole payload is allocated at once, because the sender may split it into any number of pieces. Its length
+      // is bounded by the message limit.
       this.#hold(length);
       this.#payload = Buffer.allocUnsafeSlow(length);
       this.#payloadLength = 0;
@@ -119,7 +129,7 @@ export class FrameReader {
     return at + length;
   }
 
-  /** Returns the bytes of the head, according to its first two bytes, which are checked on arrival. */
+  /** Returns how many bytes the head has. Its first two bytes determine this, and they are checked when they arrive. */
   #headSize(): number {
     const [first, second] = this.#head as unknown as [number, number];
     const opcode = first & 0x0f;

@@ -1,13 +1,14 @@
-// Composes WebSocket frames in a buffer that all connections share. Frames of one event loop tick leave in one write.
+// Builds WebSocket frames in a buffer that all connections share. All frames of one event loop tick are sent in one
+// write.
 import type { ByteChannel } from "../http1/byte-channel.ts";
 import { applyMask, maxHeaderBytes, putFrameHead } from "./frame-format.ts";
 
 const scratch = Buffer.allocUnsafeSlow(128 * 1024);
-/** The writer whose frames are in the buffer. Before another writer adds a frame, these frames are written. */
+/** The writer whose frames are now in the buffer. These frames are written before another writer adds a frame. */
 let owner: FrameWriter | undefined;
 let length = 0;
 
-/** Random masks, drawn many at a time, because they must not be predictable (RFC 6455, 5.3). */
+/** Random masks. Many masks are generated at a time. They must not be predictable (RFC 6455, 5.3). */
 const masks = new Uint8Array(16 * 1024);
 let masksUsed = masks.length;
 
@@ -16,18 +17,21 @@ export class FrameWriter {
   readonly #masked: boolean;
   #scheduled = false;
 
-  /** `masked` is true for a client, which must mask its frames, and false for a server, which must not. */
+  /**
+   * `masked` is true for a client, because a client must mask its frames. `masked` is false for a server, because a
+   * server must not.
+   */
   constructor(channel: ByteChannel, masked: boolean) {
     this.#channel = channel;
     this.#masked = masked;
   }
 
-  /** Bytes that the kernel has not accepted yet. */
+  /** Number of bytes that the kernel has not accepted yet. */
   get unsentBytes(): number {
     return this.#channel.unsentBytes + (owner === this ? length : 0);
   }
 
-  /** Adds a frame whose payload is `first` followed by `second`. Both are copied or written at once. */
+  /** Adds a frame. Its payload is `first` followed by `second`, and both are copied or written at once. */
   add(opcode: number, first: Uint8Array, second: Uint8Array | undefined): void {
     const payloadLength = first.byteLength + (second?.byteLength ?? 0);
     const most = payloadLength + maxHeaderBytes;
@@ -46,7 +50,7 @@ export class FrameWriter {
     length = this.#put(scratch, length, opcode, first, second);
     if (this.#scheduled) return;
     this.#scheduled = true;
-    // The flush waits for the end of the tick, so that frames caused by other sockets go with it.
+    // The flush waits until the end of the tick, so that frames that other sockets cause are sent in the same write.
     setImmediate(() => {
       this.#scheduled = false;
       this.flush();
@@ -61,7 +65,7 @@ export class FrameWriter {
     if (end > 0) this.#channel.write(scratch.subarray(0, end));
   }
 
-  /** Writes a frame into the buffer. Returns the offset after the frame. */
+  /** Writes a frame into the buffer. Returns the offset after this frame. */
   #put(target: Buffer, start: number, opcode: number, first: Uint8Array, second: Uint8Array | undefined): number {
     const payloadLength = first.byteLength + (second?.byteLength ?? 0);
     let at = putFrameHead(target, start, opcode, payloadLength, this.#masked);
@@ -82,7 +86,7 @@ export class FrameWriter {
   }
 }
 
-/** Returns the offset of an unused mask. */
+/** Returns the offset of a mask that has not been used yet. */
 function nextMask(): number {
   if (masksUsed === masks.length) {
     crypto.getRandomValues(masks);

@@ -1,17 +1,17 @@
-// The opening handshake of RFC 6455: checks of the request by the server, and of the answer by the client.
+// The opening handshake of RFC 6455. The server checks the request, and the client checks the answer.
 import { createHash, randomBytes } from "node:crypto";
 import type { HeaderFields, HeaderLines, IncomingRequest } from "../http1/message.ts";
 
 const version = "13";
-/** RFC 6455, 1.3. */
+/** This constant comes from RFC 6455, 1.3. */
 const acceptGuid = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 export type ServerHandshake = { headers: HeaderFields } | { problem: string; headers: HeaderFields };
 
 /**
- * Checks a request for an upgrade to a WebSocket. `protocol` is the only subprotocol spoken there; undefined: none.
- * Returns the header fields of the 101 answer, or the fault as a sentence for the client, with the header fields of the
- * refusal.
+ * Checks a request for an upgrade to a WebSocket. `protocol` is the only subprotocol that this endpoint supports, or
+ * undefined if it supports none. Returns the header fields of the answer with status 101. If the request has a fault,
+ * returns the fault as a sentence for the client, and the header fields of the refusal.
  */
 export function checkUpgradeRequest(request: IncomingRequest, protocol: string | undefined): ServerHandshake {
   const { headers } = request;
@@ -22,7 +22,7 @@ export function checkUpgradeRequest(request: IncomingRequest, protocol: string |
       "This endpoint is for WebSockets: the request must have `Connection: Upgrade` and `Upgrade: websocket`.",
     );
   }
-  // A connection of HTTP/1.0 cannot be upgraded (RFC 9110, 7.8), whatever the request asks for.
+  // A connection of HTTP/1.0 cannot be upgraded, whatever the request asks for (RFC 9110, 7.8).
   if (request.version === "1.0") return refuse("A WebSocket begins with a request of HTTP/1.1.");
   if (request.method !== "GET" || request.hasBody) return refuse("A WebSocket begins with a GET without a body.");
   if (headers.get("sec-websocket-version") !== version) return refuse(`Sec-WebSocket-Version must be ${version}.`);
@@ -37,12 +37,12 @@ export function checkUpgradeRequest(request: IncomingRequest, protocol: string |
   return { headers: { ...accepted, "sec-websocket-protocol": protocol } };
 }
 
-/** The subprotocols that a request offers, in its order of preference. */
+/** Returns the subprotocols that a request offers, beginning with the one that it prefers most. */
 export function offeredProtocols({ headers }: Pick<IncomingRequest, "headers">): string[] {
   return tokensOf(headers.get("sec-websocket-protocol"));
 }
 
-/** Reports whether a request asks for a WebSocket, validly or not. */
+/** Reports whether a request asks for a WebSocket, even if the request is not valid. */
 export function asksForWebSocket({ headers }: Pick<IncomingRequest, "headers">): boolean {
   return hasToken(headers, "upgrade", "websocket");
 }
@@ -51,7 +51,7 @@ export function newKey(): string {
   return randomBytes(16).toString("base64");
 }
 
-/** Returns the fields by which a client requests the upgrade. */
+/** Returns the header fields with which a client requests the upgrade. */
 export function upgradeRequestFields(key: string, protocol: string | undefined): HeaderFields {
   return {
     connection: "Upgrade",
@@ -62,7 +62,7 @@ export function upgradeRequestFields(key: string, protocol: string | undefined):
   };
 }
 
-/** Returns the fault in an answer 101 to an upgrade request; undefined if the answer is correct. */
+/** Returns the fault in an answer with status 101 to an upgrade request, or undefined if the answer is correct. */
 export function problemOfUpgradeAnswer(
   headers: HeaderLines,
   key: string,
@@ -86,8 +86,8 @@ function acceptOf(key: string): string {
 }
 
 /**
- * Reports whether a key is 16 bytes in base64: 22 characters, of which the last ends in four zero bits, and the
- * padding.
+ * Reports whether a key is 16 bytes in base64. Such a key has 22 characters, of which the last ends in four zero bits,
+ * and then the padding.
  */
 function isKey(key: string): boolean {
   return /^[A-Za-z0-9+/]{21}[AQgw]==$/.test(key);

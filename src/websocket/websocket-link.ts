@@ -1,4 +1,5 @@
-// One WebSocket after its handshake, at either end: messages over a connection, and its end by RFC 6455.
+// One WebSocket after its handshake, at either end. It sends and receives messages, and closes the connection as RFC
+// 6455 requires.
 import type { MemoryAccount } from "../base/bytes/buffered-bytes.ts";
 import type { MessageLinkListener, PausableLink } from "../base/bytes/message-link.ts";
 import type { ByteChannelListener, PausableChannel } from "../http1/byte-channel.ts";
@@ -8,20 +9,23 @@ import { FrameWriter } from "./frame-writer.ts";
 
 export interface WebSocketLinkOptions {
   role: "server" | "client";
-  /** Maximum bytes of one message. The limit can be changed later. */
+  /** Maximum size in bytes of one message. The limit can be changed later. */
   maxMessageBytes: number;
-  /** The kind of the messages; binary by default. */
+  /** The kind of the messages. The default is binary. */
   kind?: MessageKind;
-  /** The account of an incomplete message. Without it nothing is counted. */
+  /** The memory account that counts an incomplete message. If undefined, nothing is counted. */
   memoryAccount?: MemoryAccount;
-  /** Creates the listener of the link. Nothing is read before it returns. */
+  /** Creates the listener of the link. Before it returns, nothing is read. */
   listen(link: WebSocketLink): MessageLinkListener;
 }
 
-/** Milliseconds that the other end has to answer a close frame, or to close the connection after one. */
+/**
+ * Time in milliseconds that the other end has to answer a close frame, or to close the connection after a close frame.
+ */
 const closeMs = 2_000;
 /**
- * Unsent bytes above which a ping gets no answer. A peer that does not read must not make this process buffer pongs.
+ * If more bytes than this are unsent, a ping gets no answer. Otherwise a peer that does not read could make this
+ * process buffer pongs.
  */
 const maxUnsentForPong = 256 * 1024;
 const nothing = new Uint8Array(0);
@@ -34,7 +38,7 @@ export class WebSocketLink implements PausableLink, ByteChannelListener, FrameLi
   readonly #reader: FrameReader;
   readonly #writer: FrameWriter;
   readonly #listener: MessageLinkListener;
-  /** The close frame of this end, once sent. */
+  /** The close frame that this end has sent. Undefined before it is sent. */
   #closing: { code: number; reason: string } | undefined;
   #closeTimer: ReturnType<typeof setTimeout> | undefined;
   #isReported = false;
@@ -54,7 +58,9 @@ export class WebSocketLink implements PausableLink, ByteChannelListener, FrameLi
     return this.#writer.unsentBytes;
   }
 
-  /** Sets the most bytes of an incoming message. A longer one fails the connection with 1009. */
+  /**
+   * Sets the maximum size in bytes of an incoming message. If a message is longer, the connection fails with code 1009.
+   */
   set maxMessageBytes(bytes: number) {
     this.#reader.maxMessageBytes = bytes;
   }
@@ -67,7 +73,7 @@ export class WebSocketLink implements PausableLink, ByteChannelListener, FrameLi
   close(code: number, reason: string): void {
     if (this.#closing || this.#channel.closed) return;
     this.#sendClose(code, reason);
-    // The close frame is written at once, because the caller may end the process next.
+    // The close frame is written at once, because the caller may end the process directly after this.
     this.#writer.flush();
     this.#awaitEnd();
   }
@@ -119,7 +125,8 @@ export class WebSocketLink implements PausableLink, ByteChannelListener, FrameLi
     const own = this.#closing;
     if (!own) this.#sendClose(code, reason);
     this.#writer.flush();
-    // The server closes the connection, so that the client's side does not linger (RFC 6455, 7.1.1).
+    // The server closes the connection first, so that the connection does not linger on the client's side (RFC 6455,
+    // 7.1.1).
     if (this.#isServer) this.#channel.end();
     else this.#awaitEnd();
     this.#reportClosed(own?.code ?? code, own?.reason ?? reason);
@@ -156,7 +163,7 @@ export class WebSocketLink implements PausableLink, ByteChannelListener, FrameLi
   }
 }
 
-/** Returns the reason in UTF-8. A reason that is too long is cut between two characters. */
+/** Returns the reason in UTF-8. If the reason is too long, it is cut between two characters. */
 function reasonBytes(reason: string): Uint8Array {
   const bytes = new TextEncoder().encode(reason);
   let end = Math.min(bytes.length, maxControlBytes - 2);

@@ -1,4 +1,4 @@
-// Shapes of accounts and tiers on the wire, as operators read and change them.
+// Schemas of accounts and tiers in the API's requests and answers, as operators read and change them.
 import { z } from "zod";
 import { defaultTierEnvironments } from "../domain/account.ts";
 import { environments } from "../domain/api-key.ts";
@@ -10,7 +10,7 @@ import { givenQuotas, shownQuotas, usedQuotas } from "./quotas.ts";
 import { givenTools, shownTools } from "./tools/tool-lists.ts";
 
 export const defaultTierName = "free";
-/** The pattern of tier names, the same as in the configuration file. */
+/** Matches the names of tiers. The configuration file has the same pattern. */
 export const tierNamePattern = /^[a-z0-9][a-z0-9._-]{0,62}$/;
 
 const accountStatus = z.enum(["active", "suspended"]);
@@ -21,7 +21,10 @@ const overrideMeaning = `replacing the tier's: a number, "unlimited" for no limi
 
 const listMeaning = "replacing the tier's: a list, empty for none, or null for the tier's quotas. Per environment.";
 
-/** The account's own limits. Reading and writing use the same form, so that a client can send back what it read. */
+/**
+ * The limits that an account itself has. Requests and answers use the same form, so that a client can send back what it
+ * has read.
+ */
 const overrides = byWire(accountAmounts, (amount) =>
   z
     .union([givenAmount(amount), z.literal("unlimited")])
@@ -67,7 +70,7 @@ const accountMembers = {
 
 const allowance = z.object({ limit: z.number().nullable().describe("null: no limit."), used: z.number() });
 
-/** Limits of an account or organization, and their usage in this month. */
+/** The limits of an account or organization, and how much of each limit is used in this month. */
 export const accountQuota = z.object({
   period_start: unixSeconds,
   period_end: unixSeconds,

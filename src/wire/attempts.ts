@@ -1,4 +1,4 @@
-// The shape of the attempts at a model server on the wire, for operators.
+// Schema of the attempts at a model server in the API's answers, for operators.
 import { z } from "zod";
 import { maxClockDifferenceSeconds } from "../base/clock.ts";
 import {
@@ -44,7 +44,7 @@ export const upstreamAttemptsShape = z
 
 type AttemptsWire = z.infer<typeof attemptsShape>;
 
-/** Returns the attempts on the wire; null if nothing is known. */
+/** Returns the attempts in the form of the API, or null if nothing is known. */
 export function attemptsToWire(health: AttemptHealth, nowSeconds: number): AttemptsWire | null {
   const { attempts, failed, isFailing: failing, since, last } = health;
   if (attempts === 0 && last === null) return null;

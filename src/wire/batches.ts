@@ -1,4 +1,4 @@
-// Batches on the wire: OpenAI's, and Anthropic's for Messages.
+// Schemas of batches in the API's requests and answers: OpenAI's, and Anthropic's for Messages.
 import { z } from "zod";
 import type { Batch } from "../domain/batches/batch.ts";
 import { expiresAfter } from "./files.ts";
@@ -70,7 +70,7 @@ export const batchObject = z
   })
   .meta({ id: "Batch" });
 
-/** Anthropic API reference, "Create a Message Batch". */
+/** The body of a request that creates a batch (Anthropic API reference, "Create a Message Batch"). */
 export const messageBatchRequest = z
   .object({
     requests: z
@@ -148,8 +148,8 @@ export function batchToWire(batch: Batch): z.infer<typeof batchObject> {
 }
 
 /**
- * `resultsUrl` is the URL of the batch's results. As Anthropic does, counts unanswered requests once the batch has
- * ended.
+ * Returns a batch in Anthropic's form. `resultsUrl` is the URL of the batch's results. As at Anthropic, unanswered
+ * requests count as `canceled` or `expired` only after the batch has ended. Before, they count as `processing`.
  */
 export function messageBatchToWire(batch: Batch, resultsUrl: string): z.infer<typeof messageBatch> {
   const { id, status, ending, endedAt, total, completed, failed } = batch;

@@ -1,4 +1,4 @@
-// Chat completions on the wire: request, response and stream chunk.
+// Schemas of chat completions: request, response and stream chunk.
 import { z } from "zod";
 import { finishReason, modelId, samplingParameters, unixSeconds, unknownName, usageShape } from "./parts.ts";
 
@@ -16,7 +16,7 @@ const otherPart = z.looseObject({ type: unknownName(["text", "image_url", "input
 const contentPart = z.union([textPart, imagePart, audioPart, filePart, refusalPart, otherPart]);
 
 const content = z.union([z.string(), z.array(contentPart).min(1)]);
-/** The content of an assistant's message may be empty: SDKs send an empty list with tool calls. */
+/** The content of an assistant's message may be empty, because SDKs send an empty list together with tool calls. */
 const anyContent = z.union([z.string(), z.array(contentPart)]);
 
 const toolCall = z.looseObject({
@@ -72,7 +72,7 @@ const responseFormat = z.union([
   z.looseObject({ type: unknownName(["text", "json_object", "json_schema"]) }),
 ]);
 
-/** POST /chat/completions. Unknown members are kept and reach the model server unchanged. */
+/** The body of `POST /chat/completions`. Unknown members are kept, and reach the model server unchanged. */
 export const chatRequest = z
   .looseObject({
     model: modelId,

@@ -1,8 +1,8 @@
-// Legacy text completions on the wire.
+// Schemas of legacy text completions in the API's requests and answers.
 import { z } from "zod";
 import { modelId, promptShape, samplingParameters, tokenLimit, unixSeconds, usageShape } from "./parts.ts";
 
-/** POST /completions. */
+/** The body of `POST /completions`. */
 export const completionRequest = z
   .looseObject({
     model: modelId,

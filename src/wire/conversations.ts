@@ -1,11 +1,11 @@
-// OpenAI's Conversations on the wire: the requests and answers of the endpoints.
+// Schemas of OpenAI's Conversations API: the requests and answers of its endpoints.
 import { z } from "zod";
 import type { Conversation } from "../domain/models/stored-response.ts";
 import { unixSeconds } from "./parts.ts";
 import { responseInputItem, responseItem } from "./responses.ts";
 import { metadata } from "./stored-chats.ts";
 
-/** OpenAI API reference, "Create a conversation". */
+/** Maximum number of items in one request (OpenAI API reference, "Create a conversation"). */
 const maxItemsAtOnce = 20;
 
 const items = z
@@ -36,7 +36,7 @@ export const deletedConversation = z
   .object({ id: z.string(), object: z.literal("conversation.deleted"), deleted: z.literal(true) })
   .meta({ id: "DeletedConversation" });
 
-/** OpenAI returns the added items as a list without further pages. */
+/** OpenAI returns the items that were added as a list that has no further pages. */
 export const addedItems = z
   .object({
     object: z.literal("list"),

@@ -1,8 +1,8 @@
-// Embeddings on the wire, and their two encodings.
+// Schemas of embeddings in the API's requests and answers, and the two encodings of embeddings.
 import { z } from "zod";
 import { inputShape, modelId } from "./parts.ts";
 
-/** POST /embeddings. */
+/** The body of `POST /embeddings`. */
 export const embeddingRequest = z
   .looseObject({
     model: modelId,
@@ -45,14 +45,14 @@ export const embeddingList = z
   })
   .meta({ id: "EmbeddingList" });
 
-/** Encodes numbers as base64 of little-endian float32. */
+/** Encodes numbers in base64, as little-endian float32. */
 export function encodeEmbedding(values: readonly number[]): string {
   const view = new DataView(new ArrayBuffer(values.length * 4));
   for (const [i, value] of values.entries()) view.setFloat32(i * 4, value, true);
   return Buffer.from(view.buffer).toString("base64");
 }
 
-/** Returns the numbers of a base64 embedding, or undefined if the text is not whole float32 values. */
+/** Returns the numbers of an embedding in base64, or undefined if the text does not contain whole float32 values. */
 export function decodeEmbedding(text: string): number[] | undefined {
   const bytes = Buffer.from(text, "base64");
   if (bytes.length === 0 || bytes.length % 4 !== 0) return undefined;

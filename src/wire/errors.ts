@@ -1,17 +1,17 @@
-// Status, type and JSON of the API's errors.
+// Status, type and JSON that each error has in the API.
 import { type ErrorCode, GatewayError } from "../base/errors.ts";
 import { maskKeys } from "../domain/api-key.ts";
 
 interface ErrorShape {
   status: number;
   type: string;
-  /** When the error happens, for the API reference. */
+  /** Says in the API reference when the error happens. */
   when: string;
-  /** Tells SDKs whether a retry helps. Left out if the SDKs' own rule is right. */
+  /** Tells SDKs whether a retry helps. Undefined if the SDKs' own rule is right for this error. */
   shouldRetry?: boolean;
 }
 
-/** Status, type and meaning of each code. */
+/** Status, type and meaning of each error code. */
 export const errorTable: Readonly<Record<ErrorCode, ErrorShape>> = {
   invalid_request: {
     status: 400,
@@ -86,7 +86,7 @@ export const errorTable: Readonly<Record<ErrorCode, ErrorShape>> = {
   },
 };
 
-/** Turns anything thrown into an error that a client may see. */
+/** Converts anything that was thrown to an error that a client may see. */
 export function toGatewayError(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error;
   const detail = error instanceof Error ? (error.stack ?? error.message) : String(error);
@@ -98,7 +98,7 @@ export function toGatewayError(error: unknown): GatewayError {
 
 /**
  * Returns `{"error": {message, type, code}}`. Every member of `error` is a string. `param` is present only if one field
- * of the request is at fault. A spent quota is the member `quota` beside `error`.
+ * of the request is at fault. A spent quota is described by the member `quota` beside `error`.
  */
 export function renderError(error: GatewayError): string {
   const { message, param, code, engineCode, quota } = error;
@@ -115,7 +115,7 @@ export function renderError(error: GatewayError): string {
 
 /**
  * Returns the type of an error. If a model server's own limit is reached, the status shows that the limit is not the
- * client's. The type still shows that it is a limit.
+ * client's. Even then, the type shows that a limit was reached.
  */
 function typeOf({ code, engineLimited }: GatewayError): string {
   return engineLimited ? errorTable.rate_limit_exceeded.type : errorTable[code].type;

@@ -1,9 +1,9 @@
-// OpenAI's files and uploads on the wire: the requests and answers of the endpoints.
+// Schemas of OpenAI's files and uploads: the requests and answers of their endpoints.
 import { z } from "zod";
 import { type StoredFile, type Upload, type UploadPart, uploadPurposes } from "../domain/files/stored-file.ts";
 import { unixSeconds } from "./parts.ts";
 
-/** OpenAI API reference, "Upload file": from an hour to 30 days. */
+/** Time in seconds for which a file may be kept: from an hour to 30 days (OpenAI API reference, "Upload file"). */
 const [minKeepSeconds, maxKeepSeconds] = [3_600, 2_592_000];
 
 export const expiresAfter = z
@@ -15,7 +15,7 @@ export const expiresAfter = z
 
 export const purpose = z.enum(uploadPurposes);
 
-/** The form of a file upload, by the names of its fields. */
+/** The form with which a client uploads a file, by the names of its fields. */
 export const fileForm = z
   .object({
     purpose,
@@ -56,7 +56,7 @@ export const uploadRequest = z
   })
   .meta({ id: "UploadRequest" });
 
-/** OpenAI API reference, "Complete upload". */
+/** The body of a request that completes an upload (OpenAI API reference, "Complete upload"). */
 export const uploadCompletion = z
   .object({
     part_ids: z.array(z.string()).min(1).max(1_000).describe("Ids of the parts, in the order of the file."),
@@ -104,7 +104,7 @@ export function fileToWire({
   };
 }
 
-/** `file` is the file of a completed upload. */
+/** Returns an upload in the form of the API. `file` is the file of an upload that is completed. */
 export function uploadToWire(
   { id, bytes, createdAt, expiresAt, filename, purpose, status }: Upload,
   file: StoredFile | undefined,

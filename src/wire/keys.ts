@@ -1,4 +1,4 @@
-// Shapes of API keys on the wire: records, and the requests that create, change and rotate keys.
+// Schemas of API keys: their records, and the requests that create, change and rotate keys.
 import { z } from "zod";
 import { environments } from "../domain/api-key.ts";
 import { givenTagPattern, maxKeyTags, maxTagLength } from "../domain/key-tags.ts";
@@ -14,7 +14,7 @@ import { unixSeconds } from "./parts.ts";
 import { givenQuotas, shownQuotas, usedQuotas } from "./quotas.ts";
 import { givenTools, shownTools } from "./tools/tool-lists.ts";
 
-/** The end of the year 9999. A later time is a mistake, such as milliseconds. */
+/** The end of the year 9999, in Unix seconds. A later time is a mistake, such as a time in milliseconds. */
 const latestTime = 253_402_300_799;
 const maxLifeSeconds = 3_153_600_000;
 

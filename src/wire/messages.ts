@@ -1,4 +1,4 @@
-// Anthropic's Messages on the wire: request, token count, and answer.
+// Schemas of Anthropic's Messages API: request, token count and answer.
 import { z } from "zod";
 import { modelId, unknownName } from "./parts.ts";
 
@@ -9,7 +9,7 @@ const cacheControl = z
     "Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.",
   );
 
-/** The source of the bytes of an image or document. */
+/** Describes where the bytes of an image or document come from. */
 const source = z.looseObject({ type: z.string().min(1).max(64) });
 
 const textBlock = z.looseObject({ type: z.literal("text"), text: z.string(), cache_control: cacheControl });
@@ -141,7 +141,9 @@ const prompt = {
   cache_control: cacheControl,
 } as const;
 
-/** POST /v1/messages. Unknown members are kept, and reach a model server that speaks Messages unchanged. */
+/**
+ * The body of `POST /v1/messages`. Unknown members are kept, and reach a model server of the Messages API unchanged.
+ */
 export const messageRequest = z
   .looseObject({
     ...prompt,
@@ -170,7 +172,7 @@ export const messageRequest = z
   })
   .meta({ id: "MessageRequest" });
 
-/** POST /v1/messages/count_tokens. */
+/** The body of `POST /v1/messages/count_tokens`. */
 export const messageCountRequest = z
   .looseObject({
     ...prompt,
@@ -210,5 +212,5 @@ export const messageObject = z
   })
   .meta({ id: "Message" });
 
-/** One event of a stream. */
+/** One event of a streamed answer. */
 export const messageEvent = z.looseObject({ type: z.string() }).meta({ id: "MessageEvent" });

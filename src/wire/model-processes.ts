@@ -1,4 +1,4 @@
-// Shapes of model server processes that are started on demand, as operators see and change them.
+// Schemas of model server processes that are started on demand, as operators see and change them.
 import { z } from "zod";
 import { modelProcessStates } from "../domain/models/model-process-state.ts";
 import { unixSeconds } from "./parts.ts";

@@ -1,4 +1,4 @@
-// Shapes of models on the wire, as operators read, declare, change and compare them.
+// Schemas of models in the API's requests and answers, as operators read, declare, change and compare them.
 
 import { z } from "zod";
 import { defaultEnvironments, environments } from "../domain/api-key.ts";

@@ -1,4 +1,4 @@
-// Shapes of nodes and join tokens on the wire: for operators, and for a node that joins.
+// Schemas of nodes and join tokens in the API's requests and answers: for operators, and for a node that joins.
 
 import { z } from "zod";
 import { defaultEnvironments, environments } from "../domain/api-key.ts";
@@ -173,7 +173,7 @@ export const joinRequest = z
   .meta({ id: "JoinRequest" });
 export type JoinRequest = z.infer<typeof joinRequest>;
 
-/** The answer to a machine that joins as a node. */
+/** The answer that a machine gets when it joins as a node. */
 export const joinedShape = z
   .object({
     object: z.literal("node"),

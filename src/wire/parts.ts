@@ -1,23 +1,23 @@
-// Parts that several request and response shapes of the OpenAI API share.
+// Parts that several schemas of the OpenAI API's requests and answers have in common.
 import { z } from "zod";
 
 export const modelId = z.string().min(1).max(256).describe("Model ID to use; `GET /v1/models` lists them.");
 
-/** Unix time. */
+/** A time in Unix seconds. */
 export const unixSeconds = z.int().describe("Unix time in seconds.");
 
-/** The date of an announced end: a day in UTC, as OpenAI writes it. */
+/** The date on which a model is announced to end: a day in UTC, in the form that OpenAI has. */
 export const shutdownDate = z.string().meta({ format: "date" });
 
-/** Formats Unix seconds as a date in UTC. */
+/** Returns Unix seconds as a date in UTC. */
 export function dateOf(seconds: number): string {
   return new Date(Math.min(seconds, lastSecond) * 1000).toISOString().slice(0, 10);
 }
 
-/** The last second of the year 9999. Upstreams may report any number as a time. */
+/** The last second of the year 9999, in Unix seconds. This bound exists because upstreams may report any number. */
 const lastSecond = 253_402_300_799;
 
-/** Returns the shape of a deletion's answer. `id` names the shape in the OpenAPI document. */
+/** Returns the schema of the answer to a deletion. `id` names the schema in the OpenAPI document. */
 export function deletedShape<Noun extends string>(noun: Noun, id: string) {
   return z.object({ object: z.literal(noun), id: z.string(), deleted: z.literal(true) }).meta({ id });
 }
@@ -49,7 +49,10 @@ export const streamOptions = z
 
 const tokenId = z.int().min(0);
 
-/** A name that a model server may know and Headrace does not. It is passed on unchanged. */
+/**
+ * Returns the schema of a name that a model server may know although Headrace does not. Such a name is passed on
+ * unchanged.
+ */
 export function unknownName(known: readonly string[]) {
   return z
     .string()
@@ -58,16 +61,16 @@ export function unknownName(known: readonly string[]) {
     .meta({ not: { enum: [...known] } });
 }
 
-/** The text and token forms of `prompt` and `input`. */
+/** The forms of `prompt` and `input`: text, and token ids. */
 const tokenForms = [
   z.array(tokenId).min(1).max(1_000_000),
   z.array(z.array(tokenId).min(1).max(1_000_000)).min(1).max(2048),
 ] as const;
 
-/** The shape of `prompt`. For an empty prompt, the model begins a text of its own. */
+/** The schema of `prompt`. If the prompt is empty, the model begins a text of its own. */
 export const promptShape = z.union([z.string(), z.array(z.string()).min(1).max(2048), ...tokenForms]);
 
-/** An image, or other input of which a model server makes embeddings. */
+/** An image, or another input from which a model server makes embeddings. */
 const inputObject = z.looseObject({});
 export const inputShape = z.union([
   z.string().min(1),
@@ -79,14 +82,17 @@ export const inputShape = z.union([
   inputObject,
 ]);
 
-/** LM Studio, llama.cpp and Headrace read this token limit as no limit. */
+/** This value of the token limit means "no limit" to LM Studio, llama.cpp and Headrace. */
 export const noTokenLimit = -1;
 
 export function tokenLimit(least: number) {
   return z.union([z.int().min(least), z.literal(noTokenLimit)]);
 }
 
-/** Sampling parameters that chat and legacy completions share. OpenAI API reference, "Create chat completion". */
+/**
+ * Sampling parameters that chat completions and legacy completions have in common (OpenAI API reference, "Create chat
+ * completion").
+ */
 export const samplingParameters = {
   temperature: z.number().min(0).max(2).nullish().describe("Sampling temperature. Default 1."),
   top_p: z
@@ -128,7 +134,7 @@ export const samplingParameters = {
   stream_options: streamOptions.nullish(),
 } as const;
 
-/** Returns the number of separate texts or other inputs in a `prompt` or `input`. */
+/** Returns the number of separate texts or other inputs that a `prompt` or `input` contains. */
 export function countTexts(value: unknown): number {
   return Array.isArray(value) && typeof value[0] !== "number" ? value.length : 1;
 }

@@ -1,4 +1,4 @@
-// Prices of models on the wire.
+// Schemas of the prices of models in the API's requests and answers.
 import { z } from "zod";
 import { rates } from "../domain/models/price.ts";
 import {
@@ -36,7 +36,10 @@ const members = {
   output: rate.describe("USD per million tokens of the answer."),
 };
 
-/** The shape of a price in an answer, which may get more members. A request with unknown members is refused. */
+/**
+ * The schema of a price in an answer. Later versions may add members to an answer, but a request with unknown members
+ * is refused.
+ */
 export const priceShape = z.object({
   ...members,
   variants: z.array(z.object(variantMembers)).exactOptional().describe(variantDocs.variants),

@@ -1,4 +1,4 @@
-// Shapes of models pulled to a server, as operators see, fetch and delete them.
+// Schemas of models that were pulled to a server, as operators see, fetch and delete them.
 
 import { z } from "zod";
 import { byCapability } from "../domain/models/capabilities.ts";

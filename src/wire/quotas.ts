@@ -1,4 +1,4 @@
-// Shapes of quotas per window on the wire: as given, and with their use.
+// Schemas of quotas for each time window: as clients set them, and together with their use.
 import { z } from "zod";
 import { quotaOwners, quotaReasons, type SpentQuota } from "../base/errors.ts";
 import {
@@ -49,7 +49,7 @@ export const shownQuotas = z
   .array(z.object({ ...amounts, window, ...optional }))
   .describe("Quotas per window, in addition to the monthly quotas.");
 
-/** Rules as an answer shows them. */
+/** Returns the quota rules in the form that an answer has. */
 export function rulesOnWire(rules: readonly QuotaRule[]): z.infer<typeof shownQuotas> {
   return rules.map(({ models: some, hardStop: isHard, ...rule }) => ({
     ...rule,
@@ -86,7 +86,7 @@ export const usedQuotas = z.array(
     ask,
   }),
 );
-/** The quota that refused a request. */
+/** Describes the quota because of which a request was refused. */
 export const spentQuota = z
   .object({
     reason,

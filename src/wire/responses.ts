@@ -1,4 +1,4 @@
-// OpenAI's Responses on the wire: request and response.
+// Schemas of OpenAI's Responses API: request and response.
 import { z } from "zod";
 import { modelId, unixSeconds } from "./parts.ts";
 
@@ -9,7 +9,7 @@ const part = z.looseObject({ type: z.string().min(1).max(64), text: z.string().n
 
 const content = z.union([z.string(), z.array(part)]);
 
-/** A message, a call, its result, and so on. A message may omit its type. */
+/** An item such as a message, a call or the result of a call. If the item is a message, it may have no type. */
 export const responseInputItem = z
   .looseObject({
     type: z.string().min(1).max(64).nullish(),
@@ -46,7 +46,7 @@ const textOptions = z.looseObject({
   verbosity: z.string().max(32).nullish(),
 });
 
-/** POST /responses. OpenAI API reference, "Create a model response". Unknown members are kept. */
+/** The body of `POST /responses` (OpenAI API reference, "Create a model response"). Unknown members are kept. */
 export const responseRequest = z
   .looseObject({
     model: modelId,
@@ -131,7 +131,7 @@ export const responseObject = z
   })
   .meta({ id: "Response" });
 
-/** An item of a conversation, as stored. */
+/** An item of a conversation, in the form in which it is stored. */
 export const responseItem = z
   .looseObject({ id: z.string(), type: z.string() })
   .meta({ id: "ResponseItem", description: "A message, a tool call, a tool output, or another type of item." });
@@ -142,7 +142,7 @@ export const deletedResponse = z
 
 const { input: compactedInput, ...asInRequest } = responseRequest.shape;
 
-/** POST /responses/compact. */
+/** The body of `POST /responses/compact`. */
 export const compactRequest = z
   .looseObject({
     model: asInRequest.model,
@@ -164,5 +164,5 @@ export const compaction = z
   })
   .meta({ id: "Compaction" });
 
-/** One event of a stream. */
+/** One event of a streamed response. */
 export const responseEvent = z.looseObject({ type: z.string() }).meta({ id: "ResponseEvent" });

@@ -1,4 +1,4 @@
-// Stored chats on the wire: the requests and answers of their endpoints, and the limits of metadata.
+// Schemas of stored chats: the requests and answers of their endpoints. Also the limits of metadata.
 import { z } from "zod";
 import { fieldError } from "../base/errors.ts";
 import type { StoredChat } from "../domain/models/stored-chat.ts";
@@ -8,7 +8,7 @@ const maxMetadataPairs = 16;
 const maxNameLength = 64;
 const maxValueLength = 512;
 
-/** OpenAI API reference, "metadata". `requireMetadata` checks the number of pairs. */
+/** The metadata of a stored object (OpenAI API reference, "metadata"). `requireMetadata` checks the number of pairs. */
 export const metadata = z
   .record(z.string().max(maxNameLength), z.string().max(maxValueLength))
   .describe("Up to 16 labels, with names of at most 64 characters and values of at most 512.");
@@ -51,7 +51,7 @@ export const deletedChat = z
   .object({ id: z.string(), object: z.literal("chat.completion.deleted"), deleted: z.literal(true) })
   .meta({ id: "DeletedChatCompletion" });
 
-/** The parameters that OpenAI's API returns even if the request did not have them. */
+/** Parameters that OpenAI's API returns even if the request did not contain them. */
 const shownParameters = {
   temperature: null,
   top_p: null,
@@ -64,7 +64,7 @@ const shownParameters = {
   service_tier: null,
 };
 
-/** The id of the completion that this request creates if it is stored. */
+/** Returns the id that the completion of this request gets if it is stored. */
 export function chatIdOf(requestId: string): string {
   return `chatcmpl-${requestId.replace(/^req_/, "")}`;
 }
@@ -82,7 +82,7 @@ export function storedChatToWire(chat: StoredChat): { id: string; [member: strin
   };
 }
 
-/** Returns the messages with ids. Each id ends with the position of the message in the request. */
+/** Returns the messages with ids. The end of each id is the position of the message in the request. */
 export function storedMessagesToWire(
   chatId: string,
   messages: readonly unknown[],
@@ -100,8 +100,8 @@ export function storedMessagesToWire(
 }
 
 /**
- * Returns the labels given in `field`; none for null. Throws `invalid_request`, whose message names the fault but no
- * value, because values may be private.
+ * Returns the labels in `field`, or no labels if it is null. Throws `invalid_request`, whose message names the fault
+ * but no value, because values may be private.
  */
 export function requireMetadata(given: unknown, field = "metadata"): Readonly<Record<string, string>> {
   if (given === undefined || given === null) return {};

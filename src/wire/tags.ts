@@ -1,4 +1,4 @@
-// Shape of a tag on the wire.
+// Schema of a tag in the API's requests and answers.
 import { z } from "zod";
 import { tagPattern } from "../domain/key-tags.ts";
 import { maxRequestTagLength } from "../domain/usage/request-tags.ts";

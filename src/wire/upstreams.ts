@@ -1,4 +1,4 @@
-// Shapes of upstreams on the wire, as operators read, add, change and test them.
+// Schemas of upstreams in the API's requests and answers, as operators read, add, change and test them.
 import { z } from "zod";
 import { defaultEnvironments, environments } from "../domain/api-key.ts";
 import { identifierWays } from "../domain/models/isolation.ts";

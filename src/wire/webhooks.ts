@@ -1,4 +1,4 @@
-// Shapes of webhooks and their deliveries on the wire, and of the requests that create and change them.
+// Schemas of webhooks and their deliveries, and of the requests that create and change webhooks.
 import { z } from "zod";
 import { environments } from "../domain/api-key.ts";
 import { notificationTypes } from "../domain/notifications/notification.ts";

@@ -1,4 +1,4 @@
-// The dialects by operation. A new format needs a folder here and a line in this file.
+// Lists the dialect of each operation. A new API format needs a folder here and a line in this file.
 import type { Operation, taskOperations } from "../../domain/models/operation.ts";
 import { chat } from "./chat/chat.ts";
 import { completion } from "./completion/completion.ts";

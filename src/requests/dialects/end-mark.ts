@@ -1,4 +1,4 @@
-// Data of the last event in a stream of chat completions. Some servers of other formats send it as well.
+// The data of the last event in a stream of chat completions. Some model servers of other formats send this event too.
 
 export const endMark = "[DONE]";
 const maxMarkLength = 16;

@@ -1,12 +1,12 @@
-// Reads the error that a model server reports, in any format.
+// Reads the error that a model server reports, in the form of any vendor.
 import { BlamelessError, type EngineErrorCode, engineErrorCodes, GatewayError } from "../../base/errors.ts";
 import { type Engine, EngineFault } from "../../domain/models/engine.ts";
 import { reportedReason } from "./reported-reason.ts";
 
-/** Maximum length of a message in characters; longer messages are cut before any search in them. */
+/** Maximum length of an error message in characters. A longer message is cut before it is searched. */
 const maxMessageLength = 1_000;
 
-/** Part of a model server's error that a client may see. */
+/** The part of a model server's error that a client may see. */
 export interface PublicFault {
   message: string | undefined;
   engineCode: EngineErrorCode | undefined;
@@ -14,8 +14,8 @@ export interface PublicFault {
 }
 
 /**
- * Words for an exceeded context from servers that have no code for it. Agents shorten their conversation only if they
- * recognise such an error.
+ * Matches the words of servers that have no error code for an exceeded context. Agents shorten their conversation only
+ * if they recognise such an error.
  */
 const contextWords = new RegExp(
   [
@@ -39,14 +39,14 @@ const contextWords = new RegExp(
   "i",
 );
 /**
- * Codes and types for an overloaded server, and for a server that limits the gateway's rate. Some servers send the HTTP
- * status instead.
+ * Error codes and types with which a server reports that it is overloaded or limits the gateway's request rate. Some
+ * servers send the HTTP status instead.
  */
 const busyKinds: ReadonlySet<unknown> = new Set(["overloaded_error", "server_is_overloaded", "slow_down", 503, 529]);
 const limitKinds: ReadonlySet<unknown> = new Set(["rate_limit_error", "rate_limit_exceeded", 429]);
 /**
- * Codes and types by which providers report that the account has no credit or quota left; some send 429 or 400 with
- * them.
+ * Error codes and types with which providers report that the account has no credit or quota left. Some providers send
+ * the status 429 or 400 with them.
  */
 const unpaidKinds: ReadonlySet<unknown> = new Set([
   ...["insufficient_quota", "insufficient_user_quota", "exceeded_current_quota_error", "insufficient_credits"],
@@ -54,18 +54,22 @@ const unpaidKinds: ReadonlySet<unknown> = new Set([
   "Arrearage",
 ]);
 /**
- * Anthropic and xAI have neither a code nor a type for missing credit. The whole message must match, because an error
- * about a member quotes its name or value, and a client must not be able to suspend a deployment.
+ * Matches the message of Anthropic and xAI for missing credit, for which they have neither a code nor a type. The whole
+ * message must match. An error about a member quotes its name or value, so otherwise a client could cause a deployment
+ * to be suspended.
  */
 const unpaidWords =
   /^your (?:credit balance is too low|team [\w-]{1,64} has either used all available credits)\b[^:'"`]*$|^you have reached your specified API usage limits\b[^:'"`]*(?:\d\d:\d\d UTC\.)?$/i;
-/** Codes and types by which providers refuse the gateway's key or account; some send 400 with them. */
+/**
+ * Error codes and types with which providers refuse the gateway's key or account. Some providers send the status 400
+ * with them.
+ */
 const refusedKeyKinds: ReadonlySet<unknown> = new Set([
   ...["invalid_api_key", "organization_restricted", "authentication_error", "auth_error"],
 ]);
 /**
- * Matches the words with which Google, xAI and Anthropic refuse a key or an account with 400, without such a code. The
- * whole message must match, as above.
+ * Matches the words with which Google, xAI and Anthropic refuse a key or an account if they send status 400 without
+ * such a code. The whole message must match, for the same reason as above.
  */
 const refusedKeyWords = new RegExp(
   `^(?:${[
@@ -75,31 +79,36 @@ const refusedKeyWords = new RegExp(
     "User location is not supported for the API use",
   ].join("|")})\\.?$`,
 );
-/** Codes by which OpenAI reports a faulty image of the request once the answer has begun, in a failed response. */
+/**
+ * Error codes with which OpenAI reports a faulty image in the request after the answer has begun, in a failed response.
+ */
 const imageFaults =
   /^(?:invalid_(?:base64_)?image(?:_(?:format|url|mode))?|image_(?:too_(?:large|small)|parse_error|content_policy_violation)|image_file_(?:too_large|not_found)|unsupported_image_media_type|empty_image_file|failed_to_download_image)$/;
 /**
- * Matches a 404 message that names an endpoint: the path, or the model's support for it, is missing, but not the model.
+ * Matches a 404 message that names an endpoint. Then the path is missing, or the model does not support it, but the
+ * model itself exists.
  */
 const endpointWords =
   /\binvalid url\b|\/(?:completions|responses|messages|embeddings|rerank|moderations|speech|transcriptions|generations)\b/i;
 
 /**
- * Ids such as `file-1a2b`, `vs_68a1` and `skill_01Ab`, but no words and members without a digit, such as `tool_choice`.
+ * Matches ids such as `file-1a2b`, `vs_68a1` and `skill_01Ab`. Words and members without a digit, such as
+ * `tool_choice`, do not match.
  */
 const objectId = /\b[a-z]{2,16}[-_](?=[a-z_-]*\d)[\w-]{2,128}/gi;
 
 /**
- * The message for clients if the operator's account at the provider has no credit or quota left: waiting does not help.
+ * The message for clients if the operator's account at the provider has no credit or quota left. In this case, waiting
+ * does not help.
  */
 export const unpaidReason =
   "The gateway's own account at the model server has no credit or quota left; its operator has to mend that.";
-/** Seconds to wait if the server does not say when to retry. */
+/** Time in seconds that a client must wait if the model server does not say when to retry. */
 const busySeconds = 5;
 
 /**
- * Returns what a client may see of a bad request's error: the reason without addresses or likely credentials, and the
- * codes that clients act upon.
+ * Returns the part of a bad request's error that a client may see: the reason without addresses or likely credentials,
+ * and the codes that clients react to.
  */
 export function publicFault(text: string, engine: Pick<Engine, "redact">): PublicFault {
   const { message, place, code, type } = reportedReason(text);
@@ -108,50 +117,55 @@ export function publicFault(text: string, engine: Pick<Engine, "redact">): Publi
   return { message: shown, engineCode: engineCodeOf(code, type, shown), param: isPublic ? place : undefined };
 }
 
-/** Reports whether the error says that the account of the gateway at its provider has no credit or quota left. */
+/** Reports whether the error says that the gateway's account at its provider has no credit or quota left. */
 export function saysUnpaid(text: string): boolean {
   const { code, type, message = "" } = reportedReason(text);
   return unpaidKinds.has(code) || unpaidKinds.has(type) || unpaidWords.test(message);
 }
 
-/** Reports whether the error says that the provider refuses the key or the account of the gateway. */
+/** Reports whether the error says that the provider refuses the gateway's key or account. */
 export function saysKeyRefused(text: string): boolean {
   const { code, type, message = "" } = reportedReason(text);
   return refusedKeyKinds.has(code) || refusedKeyKinds.has(type) || refusedKeyWords.test(message);
 }
 
-/** Reports whether a 403 is OpenRouter's refusal of a flagged input, and not a refusal of the gateway's credentials. */
+/**
+ * Reports whether an error with status 403 is OpenRouter's refusal of a flagged input, and not a refusal of the
+ * gateway's credentials.
+ */
 export function tellsFlagged(text: string): boolean {
   return /"flagged_input"\s*:/.test(text);
 }
 
 /**
- * Returns what is missing according to a 404 answer. `object`: something that the request names, such as an earlier
- * item or a file. `endpoint`: the path, reported by a server and not by a proxy in front of it. `unknown`: the answer
- * does not show it. `isNamed` reports whether the request contains an id; ids of models do not count.
+ * Returns what is missing according to an error with status 404. `object`: something that the request names, such as an
+ * earlier item or a file. `endpoint`: the path, as reported by a server and not by a proxy in front of it. `unknown`:
+ * the error does not say. `isNamed` reports whether the request contains an id. Ids of models do not count.
  */
 export function missingIn(text: string, isNamed: (id: string) => boolean): "model" | "object" | "endpoint" | "unknown" {
   if (!text.trimStart().startsWith("{")) return "unknown";
   const { code, type, place, message } = reportedReason(text);
   if (message === undefined) return "unknown";
-  // This check comes first: the message quotes an id that the client chose and that may contain any words.
+  // This check comes first, because the message quotes an id that the client chose. Such an id may contain any words.
   if (type === "invalid_request_error" && place !== undefined && place !== "model") return "object";
   if (endpointWords.test(message)) return "endpoint";
   if (code === "model_not_found" || place === "model" || /\bmodel\b/i.test(message)) return "model";
-  // OpenAI and Anthropic name no place if a file, a container, a vector store or a skill is missing.
+  // If a file, a container, a vector store or a skill is missing, OpenAI and Anthropic do not name the member that
+  // refers to it.
   const ids = message.slice(0, maxMessageLength).match(objectId) ?? [];
   return ids.some(isNamed) ? "object" : "endpoint";
 }
 
 /**
- * Reports whether an object is an error in place of an answer or an event. Errors have OpenAI's `error`, vLLM's
- * `object`, Anthropic's `type`, FastAPI's `detail`, or a bare message with a code or a status. If the object also has
- * an answer, only the first three count. `list` is the member that holds the answer, unless it is a conversation's.
+ * Reports whether an object is an error in place of an answer or an event. An error has OpenAI's `error`, vLLM's
+ * `object`, Anthropic's `type`, FastAPI's `detail`, or only a message with a code or a status. If the object also has
+ * an answer, only the first three forms count. `list` is the name of the member that holds the answer, unless the
+ * answer is one of a conversation.
  */
 export function hasFault(data: Readonly<Record<string, unknown>>, list = "choices"): boolean {
   const { error, object, type } = data;
   if (object === "error" || type === "error") return true;
-  // A Responses object has an `error` member of its own.
+  // The object of the Responses API has its own member `error`, so this member alone shows no error there.
   if (error !== undefined && error !== null && object !== "response") return true;
   if (data["choices"] !== undefined || [list, "output", "content"].some((name) => isFilledList(data[name])))
     return false;
@@ -172,9 +186,9 @@ function isFailure(code: unknown): boolean {
 }
 
 /**
- * Converts an error in an answer of status 200, whole or in the middle of its stream. A faulty request is the
- * client's error; an overloaded server may be asked again. `otherwise` is the message if the error has none. Without
- * an engine, secrets cannot be redacted, so the server's words are left out.
+ * Converts an error that arrived with status 200, either as the whole answer or in the middle of its stream. A faulty
+ * request is the client's error. If a server is overloaded, the request may be repeated. `otherwise` is the message if
+ * the error has none. Without an engine, secrets cannot be redacted, so the server's words are left out.
  */
 export function reportedFault(
   text: string,
@@ -205,7 +219,7 @@ export function reportedCode({ code, engineCode, engineLimited }: GatewayError):
 
 function engineCodeOf(code: unknown, type: unknown, message = ""): EngineErrorCode | undefined {
   const known = engineErrorCodes.find((one) => one === code);
-  // llama.cpp sends the status as the code, and the kind of error as the type.
+  // The model server llama.cpp sends the status as the code, and the kind of error as the type.
   if (known === undefined && (type === "exceed_context_size_error" || contextWords.test(message))) {
     return "context_length_exceeded";
   }

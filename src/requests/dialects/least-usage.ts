@@ -1,34 +1,35 @@
-// Compares reported usage with the sent and delivered text: a model server may err or ignore a limit, and a node may
-// lie.
+// Compares the reported usage with the text that was sent and delivered. A model server may make mistakes or ignore a
+// limit, and a node may lie.
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import { countTexts } from "../../wire/parts.ts";
 import type { AskedRequest } from "./answer.ts";
 
 /**
- * Maximum bytes of one token: the longest tokens in the vocabularies of GPT-4o, Llama 3 and Qwen are 128 blanks.
- * Words have about four bytes per token, so honest reports are far above this bound.
+ * Maximum length of one token in bytes. The longest tokens in the vocabularies of GPT-4o, Llama 3 and Qwen are 128
+ * blanks. Words have about four bytes per token, so an honest report is far above the minimum that follows from this
+ * length.
  */
 const maxTokenBytes = 128;
 /**
- * Context in tokens that every model has at least. Some servers silently cut prompts that are longer than their
- * context.
+ * Size in tokens of the smallest context that a model has. Some servers cut a prompt without notice if it is longer
+ * than their context.
  */
 const smallestContext = 2_048;
-/** Bytes of JSON around the text of a short answer in its choices. */
+/** Bytes of JSON that surround the text in the choices of a short answer. */
 const choiceBytes = 512;
-/** Bytes per token in estimates of prompts. */
+/** Bytes per token in an estimate of a prompt. */
 const estimatedBytesPerToken = 4;
 
-/** The delivered part of an answer: UTF-8 bytes of text, and an estimate of its tokens. */
+/** The delivered part of an answer: the UTF-8 bytes of its text, and an estimate of its tokens. */
 export interface Delivered {
   bytes: number;
   tokens: number;
 }
 
 /**
- * Reports cheaply whether the text of a whole answer must be compared with its usage. Returns false only if the usage
- * lacks at most a few tokens. `choicesBytes` is the size of the choices as JSON. `context` is the model's context in
- * tokens, if known.
+ * Reports quickly whether the text of a whole answer must be compared with its usage. Returns false only if the
+ * reported usage can be too low by a few tokens at most. `choicesBytes` is the size of the choices as JSON. `context`
+ * is the model's context in tokens, if known.
  */
 export function needsComparison(
   usage: TokenUsage,
@@ -41,7 +42,7 @@ export function needsComparison(
   return completionTokens > allowedTokens(request, context) || isFarBelow(promptTokens, request.promptTokens);
 }
 
-/** Returns the reported usage, corrected by the delivered text; without a report, an estimate. */
+/** Returns the reported usage, corrected with the delivered text. If no usage was reported, returns an estimate. */
 export function comparedUsage(
   reported: TokenUsage | undefined,
   request: AskedRequest,
@@ -55,9 +56,9 @@ export function comparedUsage(
 }
 
 /**
- * Marks a usage as `pastLimit` if the delivered text proves that it exceeds the limit of the request: some servers
- * ignore the limit. If a server reports more tokens than delivered bytes, the estimate is used, because a token has at
- * least one byte.
+ * Marks a usage as `pastLimit` if the delivered text proves that it exceeds the limit of the request. Some servers
+ * ignore the limit. A token has at least one byte, so if a server reports more tokens than the delivered bytes, the
+ * estimate is used instead.
  */
 export function provenUsage(
   usage: TokenUsage,
@@ -74,16 +75,16 @@ export function provenUsage(
 }
 
 /**
- * Returns the tokens of all generations that the request or the model's context allows; infinite if neither sets a
- * limit.
+ * Returns how many tokens the request or the model's context allows for all generations together. Returns infinity if
+ * neither sets a limit.
  */
 function allowedTokens({ maxCompletionTokens, width }: AskedRequest, context = Number.POSITIVE_INFINITY): number {
   return Math.min(maxCompletionTokens ?? context, context) * width;
 }
 
 /**
- * Returns the usage, with an estimate in place of each figure below the proven minimum. If the prompt's figure is
- * wrong, its parts are dropped as well. `context` is the model's context in tokens, if known.
+ * Returns the usage, but with an estimate in place of each figure below the proven minimum. If the figure of the prompt
+ * is wrong, its parts are dropped too. `context` is the model's context in tokens, if known.
  */
 function atLeastDelivered(
   usage: TokenUsage,
@@ -107,8 +108,8 @@ function atLeastDelivered(
 }
 
 /**
- * Returns the delivered part without an echoed prompt, which the model did not write. May have to parse the request
- * body again.
+ * Returns the delivered part without an echoed prompt, because the model did not write the prompt. This function may
+ * have to parse the request body again.
  */
 function withoutEcho(delivered: Delivered, request: AskedRequest): Delivered {
   if (!request.body["echo"]) return delivered;
@@ -117,8 +118,8 @@ function withoutEcho(delivered: Delivered, request: AskedRequest): Delivered {
 }
 
 /**
- * Returns the bytes that may precede each choice: the prompt, or for vLLM's chats, the beginning of the answer that the
- * client sent.
+ * Returns how many bytes may precede each choice. These are the bytes of the prompt or, for chats of vLLM, the bytes of
+ * the answer's beginning that the client sent.
  */
 function echoedBytes({ dialect, body, width }: AskedRequest): number {
   const prompt = body[dialect.promptMember];
@@ -127,15 +128,16 @@ function echoedBytes({ dialect, body, width }: AskedRequest): number {
   return last?.role === "assistant" ? textBytes(last.content) * width : 0;
 }
 
-/** Reports whether a prompt with this estimate cannot have as few tokens as reported. */
+/** Reports whether a prompt with this estimate must have more tokens than were reported. */
 export function isFarBelow(promptTokens: number, estimated: number): boolean {
   return promptTokens * maxTokenBytes < estimated * estimatedBytesPerToken;
 }
 
 /**
- * Reports whether the prompt certainly has more tokens than reported. Only the user's messages count: templates leave
- * out tools that the model does not know, and earlier reasoning. If the prompt may not fit the context, servers also
- * leave out or cut messages, so it has at least one token. May have to parse the request body again.
+ * Reports whether the prompt certainly has more tokens than were reported. Only the user's messages count, because
+ * templates leave out earlier reasoning, and tools that the model does not know. If the prompt may not fit into the
+ * context, servers also leave out or cut messages, so only one token is certain. This function may have to parse the
+ * request body again.
  */
 function isTooFewSent(reported: number, request: AskedRequest, context = smallestContext): boolean {
   const fits = request.bodyBytes + (request.maxCompletionTokens ?? 0) <= context;
@@ -143,13 +145,13 @@ function isTooFewSent(reported: number, request: AskedRequest, context = smalles
   const { dialect, body } = request;
   const prompt = body[dialect.promptMember];
   const bytes = dialect.isConversation ? userBytes(prompt) : textBytes(prompt);
-  // With one of these members, the client allows the server to cut the prompt.
+  // If the request has one of these members, the client allows the server to cut the prompt.
   const mayBeCut = ["truncate_prompt_tokens", "truncate", "transforms"].some((name) => body[name] != null);
   return reported < (fits && !mayBeCut ? Math.ceil(bytes / maxTokenBytes) : Math.min(1, bytes));
 }
 
 function userBytes(messages: unknown): number {
-  // The input of a Responses request may be a text.
+  // The input of a Responses request may be a plain text.
   if (typeof messages === "string") return textBytes(messages);
   let bytes = 0;
   for (const message of Array.isArray(messages) ? messages : []) {
@@ -159,7 +161,9 @@ function userBytes(messages: unknown): number {
   return bytes;
 }
 
-/** Returns the bytes of a text, or of a list of texts, text parts or tokens. Each token counts as `tokenBytes`. */
+/**
+ * Returns the bytes of a text, or of a list of texts, text parts or tokens. Each token counts as `tokenBytes` bytes.
+ */
 function textBytes(value: unknown, tokenBytes = 1): number {
   if (typeof value === "string") return Buffer.byteLength(value);
   if (typeof value === "number") return tokenBytes;

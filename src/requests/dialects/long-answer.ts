@@ -1,5 +1,5 @@
-// Forwards a whole answer that is too long for memory: a list of items. The members beside the list are small and are
-// edited on the way.
+// Forwards a whole answer that is too long for memory. Such an answer is a list of items. The members beside the list
+// are small and are edited while they pass.
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
 import { ByteSpan, withoutMark } from "../../base/bytes/byte-span.ts";
 import { GatewayError } from "../../base/errors.ts";
@@ -13,31 +13,33 @@ type Json = Readonly<Record<string, unknown>>;
 
 /** Describes how long answers of a format are forwarded. */
 export interface LongFormat {
-  /** Returns the number of items that an answer must have; undefined if any number fits. */
+  /** Returns the number of items that an answer must have, or undefined if any number is allowed. */
   items(request: AskedRequest): number | undefined;
   /**
    * Converts an item, in place, to the encoding that the request asks for, and reports whether the item changed. Throws
-   * `upstream_error`. Undefined if items stay as they are.
+   * `upstream_error`. If items stay as they are, `encoder` returns undefined.
    */
   encoder(request: AskedRequest): ((item: unknown) => boolean) | undefined;
   /**
-   * Returns JSON that replaces a member of the answer; undefined if the member stays. `value` is undefined for a member
-   * that is missing at the end.
+   * Returns JSON that replaces the value of a member in the answer, or undefined if the member stays. `value` is
+   * undefined for a member that is still missing at the end.
    */
   edited(name: string, value: unknown, request: AskedRequest, model: LongModel): string | undefined;
   usage(members: Json, items: number, request: AskedRequest, model: LongModel): TokenUsage;
 }
 
-/** The model that answers, and the id that the gateway gives to an answer without one. */
+/** The model that answers, and the id that the gateway gives to an answer without an id. */
 export interface LongModel extends Pick<Model, "id" | "context"> {
   readonly answerId: string;
 }
 
-/** Members that are parsed before they are forwarded. */
+/** Names of the members that are parsed before they are forwarded. */
 const readMembers: ReadonlySet<string> = new Set(["id", "model", "object", "usage", "error", "service_tier"]);
-/** Maximum length of each of these members, and of any member name. */
+/** Maximum length in bytes of each of these members, and of any member name. */
 const maxMemberBytes = 64 * 1024;
-/** Maximum length of an item that is re-encoded: twice that of an embedding of 16,384 numbers. */
+/**
+ * Maximum length in bytes of an item that is re-encoded. This is twice the length of an embedding of 16,384 numbers.
+ */
 const maxItemBytes = 1024 * 1024;
 
 const [quote, backslash, comma, colon, space] = [0x22, 0x5c, 0x2c, 0x3a, 0x20];
@@ -47,8 +49,8 @@ const [openBrace, closeBrace, openBracket, closeBracket] = [0x7b, 0x7d, 0x5b, 0x
 type Next = "answer" | "name" | "colon" | "value" | "end of value" | "nothing";
 
 /**
- * A sink for the answer's bytes and a source of the edited answer. It reads each byte once, in pieces of any size. It
- * checks only the syntax that it needs to find members and items; other errors reach the client.
+ * A sink for the bytes of the answer, and a source of the edited answer. This class reads each byte once, in pieces of
+ * any size. It checks only the syntax that it needs to find members and items. Other syntax errors reach the client.
  */
 export class LongAnswer implements BodySource, BodySink {
   readonly #format: LongFormat;
@@ -56,10 +58,10 @@ export class LongAnswer implements BodySource, BodySink {
   readonly #model: LongModel;
   readonly #encode: ((item: unknown) => boolean) | undefined;
   readonly #maxBytes: number;
-  /** The source of the bytes that follow the beginning. */
+  /** The source of the bytes that follow the beginning of the answer. */
   readonly #source: BodySource;
   #sink: BodySink | undefined;
-  /** Output that waits until `flow` sets a sink. */
+  /** Output that waits until `flow` sets the sink. */
   #waiting: ByteSpan[] = [];
   #outcome: { error?: unknown } | undefined;
   #isOver = false;
@@ -70,23 +72,23 @@ export class LongAnswer implements BodySource, BodySink {
   #depth = 0;
   #isInString = false;
   #isEscaped = false;
-  /** Name of the top-level member whose value is being read. */
+  /** Name of the top-level member whose value is being read now. */
   #member = "";
-  /** The part that is being collected: a name, which is also forwarded, a member that is parsed, or an item. */
+  /** The part that is being collected: a name (which is also forwarded), a member that will be parsed, or an item. */
   #collecting: "name" | "member" | "item" | undefined;
   #collected: Buffer[] = [];
   #collectedBytes = 0;
   #hasList = false;
-  /** True while the current value is the list of items. */
+  /** True while the value being read is the list of items. */
   #isList = false;
-  /** The position in the current piece of the first byte that is neither forwarded nor collected yet. */
+  /** Position of the first byte in the current piece that is neither forwarded nor collected yet. */
   #from = 0;
   readonly #members: Record<string, unknown> = {};
   #items = 0;
 
   /**
-   * Starts forwarding. Returns undefined if the answer does not begin like a list. Throws `upstream_error` if no list
-   * can follow.
+   * Starts to forward the answer. Returns undefined if the answer does not begin like one with a list. Throws
+   * `upstream_error` if no list can follow.
    */
   static begin(
     first: ByteSpan,
@@ -110,7 +112,7 @@ export class LongAnswer implements BodySource, BodySink {
     this.#maxBytes = maxAnswerBytes(request, model);
   }
 
-  /** Returns the usage as far as the answer has reported it. */
+  /** Returns the usage that the answer has reported so far. */
   get usage(): TokenUsage {
     return this.#format.usage(this.#members, this.#items, this.#request, this.#model);
   }
@@ -179,7 +181,7 @@ export class LongAnswer implements BodySource, BodySink {
     else this.#waiting.push(piece);
   }
 
-  /** Forwards the bytes of the current piece that are neither forwarded nor collected yet, up to `end`. */
+  /** Forwards those bytes of the current piece up to `end` that are neither forwarded nor collected yet. */
   #passTo(buffer: Buffer, end: number): void {
     this.#pass(buffer, this.#from, end);
     this.#from = end;
@@ -216,7 +218,7 @@ export class LongAnswer implements BodySource, BodySink {
     else this.#passTo(buffer, end);
   }
 
-  /** Starts collecting at the beginning of a member or an item that must be parsed. */
+  /** Starts to collect at the beginning of a member or item that must be parsed. */
   #begins(code: number, buffer: Buffer, at: number): void {
     if (this.#next === "nothing") throw malformed("something behind the JSON");
     if (this.#next === "answer" && code !== openBrace) throw malformed("no JSON object");
@@ -234,7 +236,7 @@ export class LongAnswer implements BodySource, BodySink {
     }
   }
 
-  /** Reads a byte outside of strings. */
+  /** Reads one byte that is not inside a string. */
   #readToken(code: number, buffer: Buffer, at: number): void {
     switch (code) {
       case quote:
@@ -261,7 +263,7 @@ export class LongAnswer implements BodySource, BodySink {
     }
   }
 
-  /** Ends the answer at its closing brace and adds the members that are missing. */
+  /** Ends the answer at its closing brace, and adds the members that are missing. */
   #close(buffer: Buffer, at: number): void {
     if (this.#collecting === "member") this.#tookMember(buffer, at);
     this.#passTo(buffer, at);

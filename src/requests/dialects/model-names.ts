@@ -1,10 +1,11 @@
-// Caches the JSON of model names, because every request and answer that changes them needs the same few.
+// Caches the JSON of model names. Every request and answer in which the gateway changes the name needs one of the same
+// few names.
 
-/** Names of served models and of their upstream models. Names change while the server runs. */
+/** JSON of the names of served models and of their upstream models. Names change while the gateway runs. */
 const encoded = new Map<string, Buffer>();
 const maxEncoded = 8_192;
 
-/** Returns the name as JSON in UTF-8, with its quotes. The caller must not change the bytes. */
+/** Returns the name as JSON in UTF-8, including the quotes. The caller must not change the bytes. */
 export function modelNameJson(name: string): Buffer {
   let found = encoded.get(name);
   if (found === undefined) {

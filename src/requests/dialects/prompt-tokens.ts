@@ -1,13 +1,19 @@
-// Estimates the tokens of a prompt from its text, for use before a model has counted the tokens.
+// Estimates the tokens of a prompt from its text. The estimate is used before a model has counted the tokens.
 
 /**
- * A rough ratio, which depends on the language. Estimates are used until a model server reports usage, and to check
- * reported usage.
+ * The approximate number of bytes per token, which depends on the language. Estimates are used until a model server
+ * reports usage, and also to check the reported usage.
  */
 const bytesPerToken = 4;
-/** Tokens of an image, a recording or a file: the usual count of most models for an image of common size. */
+/**
+ * Number of tokens that an image, a recording or a file counts as. For most models, an image of common size has about
+ * this number.
+ */
 export const mediaTokens = 1_000;
-/** Types of message parts whose tokens follow from their text, and types that hold an address or data. */
+/**
+ * Types of message parts whose tokens can be estimated from their text. Below them are the types that contain an
+ * address or data.
+ */
 const textParts: ReadonlySet<unknown> = new Set(["text", "refusal", "thinking"]);
 const mediaParts: ReadonlySet<unknown> = new Set(["image_url", "input_audio", "file", "video_url", "audio_url"]);
 
@@ -15,21 +21,21 @@ export function estimateTokens(bytes: number): number {
   return Math.ceil(bytes / bytesPerToken);
 }
 
-/** Estimates the tokens of everything that the model reads of a request: texts, calls, tools, schemas and media. */
+/** Estimates the tokens of all parts of a request that the model reads: texts, calls, tools, schemas and media. */
 export function estimatePromptTokens(promptMember: string, request: Readonly<Record<string, unknown>>): number {
   let tokens = countTokens(request[promptMember]);
   for (const name of shownAsJson) tokens += countJson(request[name]);
   return tokens;
 }
 
-/** Members outside of the prompt that become part of what the model reads, as JSON. */
+/** Names of members outside of the prompt that the model reads as JSON. */
 const shownAsJson = ["tools", "functions", "response_format", "suffix", "documents"] as const;
-/** Members of a message or its parts that the model does not read, or that every message has. */
+/** Names of members in a message or its parts that the model does not read, or that every message has. */
 const notShown: ReadonlySet<string> = new Set(["role", "name", "tool_call_id", "type"]);
-/** Members that the model reads in every kind of part. */
+/** Names of members that the model reads in every kind of part. */
 const alwaysShown: ReadonlySet<string> = new Set(["tool_calls", "function_call", "refusal"]);
 
-/** Reports whether a part is no text, so that its length does not decide its tokens. */
+/** Reports whether a part is not text, so that its length does not determine its tokens. */
 export function isMediaPart(part: unknown): boolean {
   return typeof part === "object" && part !== null && !textParts.has((part as { type?: unknown }).type);
 }
@@ -51,8 +57,8 @@ function countTokens(value: unknown): number {
 }
 
 /**
- * Counts a message or a part of one. An unknown part may be all text, or an image behind an address, so the larger of
- * both counts is used.
+ * Counts the tokens of a message or of one of its parts. An unknown part may be only text, or an image behind an
+ * address. The larger of both counts is used.
  */
 function countMembers(value: Readonly<Record<string, unknown>>): number {
   const { type } = value;

@@ -19,12 +19,12 @@ export class ReadAnswer implements Answer {
   }
 }
 
-/** Returns the text with members replaced. Throws `upstream_error` if the text cannot be edited. */
+/** Returns the text with the values of these members replaced. Throws `upstream_error` if the text cannot be edited. */
 export function edited(text: string, edits: Readonly<Record<string, string | null>>): string {
   try {
     return editObject(text, scanObject(text), edits);
   } catch {
-    // The caught error may quote the answer, so it is not passed on.
+    // The caught error may quote the answer, so the thrown error does not contain it.
     throw malformed("JSON that cannot be edited: a field appears twice, or there is too much of it");
   }
 }
@@ -35,7 +35,7 @@ export function parseObject(text: string): Record<string, unknown> {
     const value: unknown = JSON.parse(text);
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
   } catch {
-    // Invalid JSON is reported below, like a value that is no object.
+    // Invalid JSON is reported below, in the same way as a value that is no object.
   }
   throw malformed(`${text.length} characters that are no JSON object`);
 }

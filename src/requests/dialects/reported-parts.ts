@@ -1,10 +1,10 @@
-// Reads the parts of a reported usage, such as cached tokens, in each vendor's member names.
+// Reads the parts of a reported usage, such as cached tokens. Each vendor has its own member names.
 import { nanoOfUsd } from "../../base/money.ts";
 import type { UsageDetails, UsageParts } from "../../domain/usage/usage-parts.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Names of standard tiers, speeds and regions, which are not recorded. */
+/** Names of standard tiers, speeds and regions. These names are not recorded. */
 const usual: ReadonlySet<string> = new Set([
   "default",
   "standard",
@@ -20,7 +20,7 @@ export function countOf(value: unknown): number | undefined {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 }
 
-/** Returns the names of the served tier, speed and region, without standard ones. */
+/** Returns the names of the tier, speed and region that served the request, without the standard ones. */
 export function servedOf(...said: readonly unknown[]): readonly string[] | undefined {
   let names: string[] | undefined;
   for (const word of said) {
@@ -34,7 +34,8 @@ export function servedOf(...said: readonly unknown[]): readonly string[] | undef
 }
 
 /**
- * Returns the cost that a vendor reports, in nano-USD: OpenRouter reports USD, xAI ticks of which 10^10 are one USD.
+ * Returns the cost that a vendor reports, in nano-USD. OpenRouter reports USD. xAI reports ticks, and 10^10 ticks are
+ * one USD.
  */
 export function billedOf({ cost, cost_in_usd_ticks: ticks }: Json): number | undefined {
   const inTicks = countOf(ticks);
@@ -42,7 +43,7 @@ export function billedOf({ cost, cost_in_usd_ticks: ticks }: Json): number | und
   return typeof cost === "number" && cost >= 0 && cost < 9e6 ? nanoOfUsd(cost) : undefined;
 }
 
-/** Returns the details that are set and not zero; undefined if there are none. */
+/** Returns the details that are set and not zero, or undefined if there are none. */
 export function detailsOf(said: UsageDetails): UsageDetails | undefined {
   let details: Record<string, unknown> | undefined;
   for (const name of Object.keys(said) as (keyof UsageDetails)[]) {
@@ -53,7 +54,7 @@ export function detailsOf(said: UsageDetails): UsageDetails | undefined {
   return details;
 }
 
-/** Returns the reported parts; undefined if none was reported. */
+/** Returns the reported parts, or undefined if none was reported. */
 export function partsOf(reported: {
   cachedTokens?: number | undefined;
   cacheWriteTokens?: number | undefined;
@@ -71,9 +72,9 @@ interface ReportedOutput {
 }
 
 /**
- * Returns the tokens of an answer and its reasoning tokens. Some servers leave reasoning out of the answer's tokens,
- * and only the total shows the difference. xAI reports the reasoning tokens; Google does not, and leaves out an empty
- * answer.
+ * Returns the tokens of an answer and its reasoning tokens. Some servers do not include reasoning in the tokens of the
+ * answer, so only the total shows the difference. xAI reports the reasoning tokens. Google does not report them, and
+ * leaves out the tokens of an empty answer.
  */
 export function outputOf(
   promptTokens: number | undefined,

@@ -1,8 +1,8 @@
-// Finds the reason in an error of a model server, whatever the shape of its body.
+// Finds the reason in a model server's error. The error body may have any shape.
 
 export interface ReportedReason {
   readonly message?: string | undefined;
-  /** The faulty place in the request, such as `messages[0].content`. */
+  /** The place in the request that has the fault, such as `messages[0].content`. */
   readonly place?: string | undefined;
   readonly code?: unknown;
   readonly type?: unknown;
@@ -10,23 +10,29 @@ export interface ReportedReason {
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Maximum depth of wrapped errors; no known gateway wraps as deep. */
+/** Maximum depth of errors that wrap other errors. No known gateway wraps errors this deep. */
 const maxDepth = 6;
-/** Maximum number of reasons: one fault in a request may break twenty rules of a server's schema. */
+/** Maximum number of reasons that are read. A single fault in a request may break twenty rules of a server's schema. */
 const maxReasons = 3;
-/** Members that hold the reason, the most specific first; `title` is RFC 9457's, `error_description` OAuth's. */
+/**
+ * Names of members that hold the reason, beginning with the most specific. The name `title` comes from RFC 9457, and
+ * `error_description` from OAuth.
+ */
 const reasonMembers = [
   ...["message", "msg", "detail", "error_description", "error_message", "errorMessage", "Message", "description"],
   ...["faultstring", "reason", "title"],
 ] as const;
-/** Members that hold the place: OpenAI's, FastAPI's, and those of JSON Schema validators and of Google. */
+/**
+ * Names of members that hold the place of the fault: OpenAI's, FastAPI's, those of JSON Schema validators, and
+ * Google's.
+ */
 const placeMembers = ["param", "loc", "field", "path", "pointer", "instancePath", "property"] as const;
-/** First steps of error places that are not members of the request. */
+/** Values that may begin the place in an error but that are not members of the request. */
 const placeRoots: ReadonlySet<unknown> = new Set(["body", "query", "$", ""]);
 const placePattern = /^[\w.[\]-]{1,128}$/;
 const eventData = /^data: ?(.+)$/m;
 
-/** Finds the reason in `text`: JSON, an event of a stream, or plain text. Markup contains no reason. */
+/** Finds the reason in `text`, which is JSON, an event of a stream, or plain text. Markup has no reason. */
 export function reportedReason(text: string): ReportedReason {
   const body = text.trim();
   const data = /^(?:data|event):/.test(body) ? (eventData.exec(body)?.[1] ?? "").trim() : body;
@@ -42,7 +48,7 @@ function reasonIn(value: unknown, depth: number): ReportedReason {
   return isObject(value) ? reasonInObject(value, depth) : {};
 }
 
-/** Reads an error inside a text: some gateways wrap the error body of the server behind them into a text. */
+/** Reads an error inside a text. Some gateways put the error body of the server behind them into a text. */
 function reasonInText(text: string, depth: number): ReportedReason {
   const inner = parsed(text);
   const reason = typeof inner === "object" ? reasonIn(inner, depth + 1) : {};
@@ -54,13 +60,13 @@ function reasonInObject(object: Json, depth: number): ReportedReason {
   const read = (value: unknown) => reasonIn(value, depth + 1);
   const { error, errors, fault, metadata, details, fieldViolations } = object;
   const candidates = [
-    // `metadata` of OpenRouter's errors holds the message of the server behind OpenRouter.
+    // In OpenRouter's errors, `metadata` contains the message of the server behind OpenRouter.
     () => (isObject(metadata) ? read(metadata["raw"]) : {}),
     () => (typeof error === "string" ? {} : read(error)),
     () => read(fault),
     () => (isObject(errors) ? ofFields(errors, depth) : read(errors)),
     ...reasonMembers.map((name) => () => read(object[name])),
-    // A plain-text error is read last, because it often repeats only the name of the status.
+    // If `error` is a plain text, it is read last, because it often only repeats the name of the status.
     () => read(error),
     () => read(details),
     () => read(fieldViolations),
@@ -80,7 +86,7 @@ function reasonInObject(object: Json, depth: number): ReportedReason {
   };
 }
 
-/** Joins errors that are grouped by member, as ASP.NET and Rails send them. */
+/** Joins errors that are grouped by member. ASP.NET and Rails send errors in this form. */
 function ofFields(fields: Json, depth: number): ReportedReason {
   const whole = reasonInObject(fields, depth + 1);
   if (whole.message !== undefined) return whole;
@@ -104,7 +110,7 @@ function withPlace(message: string | undefined, place: string | undefined): stri
   return message === undefined || place === undefined || message.includes(place) ? message : `${place}: ${message}`;
 }
 
-/** Writes the place in the form of this API: names with dots between them, indices in brackets. */
+/** Writes the place in the form that this API uses: names with dots between them, and indices in brackets. */
 function placeOf(object: Json): string | undefined {
   const { source } = object;
   const paths = placeMembers.map((name) => object[name] ?? (isObject(source) ? source[name] : undefined));

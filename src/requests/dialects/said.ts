@@ -1,6 +1,7 @@
-// Messages of a request and its answer in any format, for traces. Members of type unknown are not validated.
+// Messages of a request and its answer in any API format, for traces. The values of members with type unknown have not
+// been checked.
 
-/** Maximum number of messages, of parts, of calls and of choices. */
+/** Maximum number of messages, of parts, of calls, and of choices in a trace. */
 export const maxSaid = 256;
 
 /** A message of a prompt or of an answer. */
@@ -8,9 +9,9 @@ export interface Said {
   readonly role: unknown;
   readonly parts: readonly SaidPart[];
   readonly calls: readonly SaidCall[];
-  /** Id of the tool call whose result this is; undefined if the message is no result. */
+  /** Id of the tool call whose result this message is. Undefined if the message is not a result. */
   readonly resultOf?: string;
-  /** The finish reason of the answer. */
+  /** The finish reason that the answer reports. */
   readonly reason?: unknown;
 }
 
@@ -20,14 +21,14 @@ export interface SaidPart {
   readonly type?: unknown;
 }
 
-/** A tool call. `text` holds its arguments. */
+/** A tool call. `text` contains its arguments. */
 export interface SaidCall {
   readonly id: unknown;
   readonly name: unknown;
   readonly text: unknown;
 }
 
-/** The text and calls that a chunk of a stream adds to a choice. */
+/** The text and the calls that a chunk of a stream adds to a choice. */
 export interface SaidPiece {
   readonly index: unknown;
   readonly text: unknown;
@@ -39,7 +40,7 @@ export interface SaidPiece {
 export interface ReportedAnswer {
   id?: string;
   model?: string;
-  /** The finish reason of each choice by its index. */
+  /** The finish reason of each choice, by the index of the choice. */
   finishReasons: Map<number, string>;
   cachedTokens?: number;
   reasoningTokens?: number;

@@ -1,11 +1,11 @@
-// Checks, while a response is scanned, whether its items, tools, `text` and `reasoning` have all members that clients
-// need.
+// Checks, while a response is scanned, whether all members that clients need are present in its items, tools, `text`
+// and `reasoning`.
 import { bytes, isSame, openBrace, openBracket, quote } from "../../base/text/json-bytes.ts";
 
-/** Members of a response whose content is examined, in the order of the names in `answer-scan.ts`. */
+/** Numbers of the response members whose content is checked, in the order of the names in `answer-scan.ts`. */
 const [inOutput, inTools, inText, inReasoning] = [1, 2, 3, 4];
 
-/** Names by their first byte. Each name has a bit: 1, 2, 4 and so on, in the order of the names. */
+/** Names, by their first byte. Each name has its own bit, which is 1, 2, 4 and so on in the order of the names. */
 type Names = readonly (readonly { readonly name: Buffer; readonly bit: number }[] | undefined)[];
 
 const itemNames = namesOf("id", "status", "role", "content", "summary", "type", "encrypted_content");
@@ -31,7 +31,10 @@ const [messageType, reasoningType, outputTextType, functionType, schemaType] = [
 ];
 const letterN = 0x6e;
 
-/** Bits found so far in the current item, its content part, the current tool, `text`, its format and `reasoning`. */
+/**
+ * The bits found so far in the current item, its content part, the current tool, `text`, the format of `text`, and
+ * `reasoning`.
+ */
 let item = 0;
 let part = 0;
 let tool = 0;
@@ -64,7 +67,7 @@ export function beginParts(): void {
   isLean = false;
 }
 
-/** Reports whether the last response had all members. */
+/** Reports whether the last scanned response had all members. */
 export function areWholeParts(): boolean {
   endItem();
   endTool();
@@ -74,7 +77,10 @@ export function areWholeParts(): boolean {
   return !isLean;
 }
 
-/** Records the beginning of a value. `depth` is the depth of its container, and `first` its first byte. */
+/**
+ * Notes the beginning of a value. `depth` is the depth of the value's container, and `first` is the first byte of the
+ * value.
+ */
 export function partBegins(member: number, depth: number, first: number): void {
   if (member === inOutput) {
     if (depth === 2) endItem();
@@ -87,7 +93,7 @@ export function partBegins(member: number, depth: number, first: number): void {
   }
 }
 
-/** Records a member of an object of this depth. Its name opens at `at` and its value begins at `value`. */
+/** Notes a member of an object at this depth. The name of the member opens at `at`, and its value begins at `value`. */
 export function notePart(member: number, depth: number, at: number, value: number): void {
   if (member === inOutput) {
     if (depth === 3) noteItem(at, value);
@@ -143,7 +149,10 @@ function endTool(): void {
   tool = 0;
 }
 
-/** Returns the bit of the name at `at`. For the member `type`, returns `bitOfType` if its value is `type`. */
+/**
+ * Returns the bit of the name that opens at `at`. If the name is `type` and its value is equal to `type`, returns
+ * `bitOfType` instead.
+ */
 function typedBit(
   names: Names,
   typeBitOfNames: number,
@@ -167,7 +176,7 @@ function bitOf(names: Names, at: number): number {
   return 0;
 }
 
-/** Reports whether the string that opens at `at` is this name. */
+/** Reports whether the string that opens at `at` is equal to this name. */
 export function isNamed(name: Buffer, at: number): boolean {
   const end = at + 1 + name.length;
   return bytes[end] === quote && isSame(name, at + 1, end);

@@ -1,23 +1,23 @@
-// Returns the usage of a stream up to its current point.
+// Returns the usage of a stream up to the current point of the stream.
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import { partsTogether } from "../../domain/usage/usage-parts.ts";
 import type { AskedRequest, CutPart, StreamObservation } from "./answer.ts";
 import { comparedUsage, provenUsage } from "./least-usage.ts";
 import { estimateTokens } from "./prompt-tokens.ts";
 
-/** Maximum average bytes of a piece that is a single token. */
+/** Maximum average size in bytes of a piece that counts as a single token. */
 const maxTokenBytes = 12;
 
 /**
- * Returns the reported usage, or an estimate from the delivered text. If the stream broke off, the report may not
- * cover the last delivered text, so this text counts as well. If other servers continued the answer, returns the sum
- * of the tokens that each server read and wrote.
+ * Returns the reported usage, or an estimate from the delivered text. If the stream broke off, the reported usage may
+ * not include the last delivered text, so this text counts as well. If other servers continued the answer, returns the
+ * sum of the tokens that each server read and wrote.
  */
 export function streamUsage(request: AskedRequest, observed: StreamObservation, ended: boolean): TokenUsage {
   return observed.cut ? continuedUsage(request, observed, observed.cut, ended) : ownUsage(request, observed, ended);
 }
 
-/** Returns the usage of the current server only. `ended` is true if the stream completed. */
+/** Returns only the usage of the current server. `ended` is true if the stream completed. */
 export function lastPartUsage(request: AskedRequest, observed: StreamObservation, ended = false): TokenUsage {
   const { cut, context } = observed;
   const own = ownUsage(request, { ...lastPart(observed), reportedPrompt: observed.reportedPrompt, context }, ended);
@@ -46,17 +46,18 @@ function ownUsage(request: AskedRequest, observed: StreamObservation, ended: boo
 }
 
 /**
- * Uses the prompt that the server reported first, unless it is below the estimate: some servers begin with zero
- * figures.
+ * Uses the prompt tokens that the server reported first, unless they are below the estimate. Some servers begin with
+ * figures of zero.
  */
 function withReported(estimate: TokenUsage, reported: NonNullable<StreamObservation["reportedPrompt"]>): TokenUsage {
   return reported.promptTokens < estimate.promptTokens ? estimate : { ...estimate, ...reported };
 }
 
 /**
- * Each server reads the prompt and all text delivered before it. If the prompts of two servers are known, their
- * difference is the number of tokens that the first wrote. Without a credible difference, the first server's delivered
- * pieces are counted, or its own figure if that is higher.
+ * Adds up the usage of all servers that continued an answer. Each server reads the prompt and all text delivered before
+ * it. If the prompt tokens of two consecutive servers are known, their difference is the number of tokens that the
+ * first one wrote. If this difference is not credible, the first server's delivered pieces are counted, or its own
+ * figure is used if that is higher.
  */
 function continuedUsage(
   request: AskedRequest,
@@ -73,7 +74,8 @@ function continuedUsage(
     if (deliveredBytes === 0 && !reported) return 0;
     const [prompt, next] = [known[index], known[index + 1]];
     const between = prompt === undefined || next === undefined ? 0 : next - prompt;
-    // A difference above the delivered bytes is not credible, because a token has at least one byte.
+    // A difference that is higher than the number of delivered bytes is not credible, because a token has at least one
+    // byte.
     if (between > 0 && between <= deliveredBytes) return between;
     estimated = true;
     return Math.max(estimateDelivered(deliveredBytes, deliveredPieces), reported?.completionTokens ?? 0);
@@ -86,7 +88,7 @@ function continuedUsage(
   let promptTokens = 0;
   let before = request.promptTokens;
   for (const [index, prompt] of prompts.entries()) {
-    // A failure before the first output costs nothing.
+    // If a server failed before the first output, its prompt tokens do not count.
     if (index === cut.length || hasCome(parts[index])) promptTokens += prompt ?? before;
     before = (prompt ?? before) + (written[index] ?? 0);
   }
@@ -102,7 +104,9 @@ function hasCome(part: CutPart | undefined): boolean {
   return part !== undefined && (part.deliveredBytes > 0 || part.reported !== undefined);
 }
 
-/** Counts pieces, because most servers send one token a piece. If pieces are too long for that, their bytes count. */
+/**
+ * Counts pieces, because most servers send one token per piece. If the pieces are too long for this, counts by bytes.
+ */
 function estimateDelivered(bytes: number, pieces: number): number {
   return bytes <= pieces * maxTokenBytes ? pieces : estimateTokens(bytes);
 }

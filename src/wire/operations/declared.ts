@@ -1,4 +1,4 @@
-// Shapes of declared state: documents that describe objects of the installation, and the plan of their application.
+// Schemas of declared state. Documents describe objects of the installation, and a plan describes how they are applied.
 import { z } from "zod";
 import { environments } from "../../domain/api-key.ts";
 import { declaredKinds } from "../../domain/declared.ts";
@@ -25,7 +25,7 @@ const managedBy = z
   .regex(/^[a-z0-9][a-z0-9._/-]{0,62}$/)
   .describe("Name of the set of files that manages the objects.");
 
-/** The settings of each kind. Names of other objects are external names. */
+/** The settings that each kind of object has. The names of other objects in them are external names. */
 export const specShapes = {
   tier: tierRequest,
   account: z.object({ ...updateAccountRequest.shape, name: createAccountRequest.shape.name }),
@@ -44,7 +44,7 @@ export const specShapes = {
 } as const satisfies Record<(typeof declaredKinds)[number], z.ZodObject>;
 export type SpecOf<Kind extends keyof typeof specShapes> = z.infer<(typeof specShapes)[Kind]>;
 
-/** The same as members of a document, without further members. */
+/** Schemas of these settings as the member `spec` of a document. Unknown members are not allowed. */
 export const specSchemas = Object.fromEntries(
   declaredKinds.map((one) => [one, z.object({ spec: z.strictObject(specShapes[one].shape) })]),
 ) as unknown as Record<(typeof declaredKinds)[number], z.ZodObject<{ spec: z.ZodObject }>>;
@@ -137,7 +137,7 @@ export const documentShape = z
   .meta({ id: "DeclaredDocument" });
 export type DocumentWire = z.infer<typeof documentShape>;
 
-/** The answer to a put, which alone has the secret of a new object. */
+/** The answer to a put of a document. Only this answer contains the secret of a new object. */
 export const putDocumentShape = documentShape
   .extend({ secret: appliedDocument.shape.secret })
   .meta({ id: "PutDocument" });

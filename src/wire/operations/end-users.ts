@@ -1,4 +1,4 @@
-// Shapes of the budgets of end users on the wire.
+// Schemas of the budgets of end users in the API's requests and answers.
 import { z } from "zod";
 import { maxEndUserQuotas } from "../../domain/end-users.ts";
 import { givenQuotas, shownQuotas, usedQuotas } from "../quotas.ts";

@@ -1,4 +1,4 @@
-// Shapes of organizations on the wire.
+// Schemas of organizations in the API's requests and answers.
 import { z } from "zod";
 import { accountAmounts, byWire } from "../../domain/limits/amounts.ts";
 import { accountQuota } from "../accounts.ts";

@@ -1,4 +1,4 @@
-// Shapes of apps and of people's grants to them on the wire, and of the requests that register and change apps.
+// Schemas of apps and of people's grants to them, and of the requests that register and change apps.
 import { z } from "zod";
 import { environments } from "../../domain/api-key.ts";
 import { appScopes, appTypes, defaultAppScopes, defaultSecretOverlapSeconds } from "../../domain/people/app.ts";

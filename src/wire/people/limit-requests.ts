@@ -1,4 +1,4 @@
-// Shapes of requests for more of a quota on the wire.
+// Schemas of requests in which people ask for more of a quota.
 import { z } from "zod";
 import { environments } from "../../domain/api-key.ts";
 import { type ListedLimitRequest, maxReasonLength } from "../../domain/limits/limit-requests.ts";

@@ -1,8 +1,10 @@
-// Shapes of passkeys on the wire, with what browsers send and receive for them (WebAuthn Level 3, 5.1).
+// Schemas of passkeys, and of what browsers send and receive for them (WebAuthn Level 3, 5.1).
 import { z } from "zod";
 import { deletedShape, unixSeconds } from "../parts.ts";
 
-/** The maximum is far more than any authenticator needs: an attestation without certificates has some hundred bytes. */
+/**
+ * The maximum is far higher than any authenticator needs. An attestation without certificates has some hundred bytes.
+ */
 const bytes = (most: number) => z.string().max(most).describe("base64url, as the browser returns it.");
 
 const credential = {
@@ -65,7 +67,7 @@ export const passkeyShape = z
 
 export const deletedPasskey = deletedShape("passkey.deleted", "DeletedPasskey");
 
-/** The options in the form of the browser's own interface. */
+/** The options in the form that the browser's own interface has. */
 export const creationOptions = z
   .looseObject({ challenge: z.string() })
   .meta({ id: "PasskeyCreationOptions", description: "`PublicKeyCredentialCreationOptionsJSON`." });

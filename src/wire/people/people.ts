@@ -1,4 +1,4 @@
-// Shapes of people, their sessions, members of accounts and invitations on the wire, and of the requests about them.
+// Schemas of people, their sessions, members of accounts and invitations, and of the requests about them.
 import { z } from "zod";
 import { environments } from "../../domain/api-key.ts";
 import type { Member, OneTimeLink, Person } from "../../domain/people/person.ts";

@@ -1,4 +1,4 @@
-// Shapes of the policies for a model's requests.
+// Schemas of the policies that apply to a model's requests.
 import { z } from "zod";
 import { maxModelIdLength } from "../../domain/models/model-entry.ts";
 import { cachedRequests, defaultCachePolicy } from "../../domain/models/policies/cache.ts";
@@ -72,7 +72,7 @@ const cache = z.strictObject({
     .describe(policyDocs.semantic),
 });
 
-/** A null policy is off. In a change, a missing policy stays as it was. */
+/** If a policy is null, it is off. If a change does not contain a policy, the policy stays as it was. */
 export const policiesShape = z.strictObject({
   continuation: z.boolean().nullish().describe(policyDocs.continuation),
   overflow: overflow.nullish().describe(policyDocs.overflow),

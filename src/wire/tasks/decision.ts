@@ -1,8 +1,8 @@
-// Decisions on the wire (OpenAI API reference, "Create a decision"; vLLM has the same since 0.33).
+// Schemas of decisions (OpenAI API reference, "Create a decision"). The API of vLLM is the same since version 0.33.
 import { z } from "zod";
 import { modelId } from "../parts.ts";
 
-/** POST /decisions. */
+/** The body of `POST /decisions`. */
 export const decisionRequest = z
   .looseObject({
     model: modelId,

@@ -1,4 +1,4 @@
-// Sound and images on the wire (OpenAI API reference: "Create speech", "Create transcription", "Create image" and
+// Schemas for sound and images (OpenAI API reference: "Create speech", "Create transcription", "Create image" and
 // related pages).
 import { z } from "zod";
 import { modelId } from "../parts.ts";
@@ -6,10 +6,10 @@ import { modelId } from "../parts.ts";
 const user = z.string().max(1024).nullish().describe("Your own id of the end user. Passed on to the model server.");
 const prompt = z.string().min(1).max(1_000_000);
 
-/** A file in a form, described without its bytes. */
+/** A file in a form, described without the bytes of the file. */
 export const formFile = z.looseObject({ bytes: z.int() }).describe("A file.").meta({ id: "FormFile" });
 
-/** POST /audio/speech. */
+/** The body of `POST /audio/speech`. */
 export const speechRequest = z
   .looseObject({
     model: modelId,
@@ -34,7 +34,7 @@ export const speechRequest = z
   })
   .meta({ id: "SpeechRequest" });
 
-/** The events of streamed speech. */
+/** An event of streamed speech. */
 export const speechEvent = z
   .looseObject({
     type: z.string().describe("`speech.audio.delta`, and `speech.audio.done` with `usage` at the end."),
@@ -49,7 +49,7 @@ const soundRequest = {
   temperature: z.number().min(0).max(100).nullish(),
 };
 
-/** POST /audio/transcriptions. */
+/** The body of `POST /audio/transcriptions`. */
 export const transcriptionRequest = z
   .looseObject({
     ...soundRequest,
@@ -71,7 +71,7 @@ export const transcriptionRequest = z
   })
   .meta({ id: "TranscriptionRequest" });
 
-/** POST /audio/translations. */
+/** The body of `POST /audio/translations`. */
 export const translationRequest = z
   .looseObject({
     ...soundRequest,
@@ -110,14 +110,14 @@ const streamed = {
   partial_images: z.int().min(0).max(100).nullish().describe("Number of partial images."),
 };
 
-/** POST /images/generations. */
+/** The body of `POST /images/generations`. */
 export const imageRequestBody = z
   .looseObject({ ...imageRequest, ...streamed, prompt: prompt.describe("Description of the image.") })
   .meta({ id: "ImageRequest" });
 
 const files = z.union([formFile, z.array(formFile).min(1).max(64)]);
 
-/** POST /images/edits: a form, or JSON. */
+/** The body of `POST /images/edits`, which is a form or JSON. */
 export const imageEditRequest = z
   .looseObject({
     ...imageRequest,
@@ -133,7 +133,7 @@ export const imageEditRequest = z
   })
   .meta({ id: "ImageEditRequest" });
 
-/** POST /images/variations. */
+/** The body of `POST /images/variations`. */
 export const imageVariationRequest = z
   .looseObject({ ...imageRequest, image: formFile })
   .meta({ id: "ImageVariationRequest" });

@@ -1,8 +1,8 @@
-// Moderations on the wire (OpenAI API reference, "Create moderation").
+// Schemas of moderations (OpenAI API reference, "Create moderation").
 import { z } from "zod";
 import { modelId } from "../parts.ts";
 
-/** POST /moderations. */
+/** The body of `POST /moderations`. */
 export const moderationRequest = z
   .looseObject({
     model: modelId,

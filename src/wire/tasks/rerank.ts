@@ -1,13 +1,13 @@
-// Reranking and scoring on the wire, as in Cohere, Jina, vLLM, llama-server and SGLang.
+// Schemas for reranking and scoring, as in the APIs of Cohere, Jina, vLLM, llama-server and SGLang.
 import { z } from "zod";
 import { modelId } from "../parts.ts";
 
-/** A text, or other input that a model server knows, such as an image. */
+/** A text, or another input that a model server knows, such as an image. */
 const passage = z.union([z.string(), z.looseObject({})]);
 const passages = z.union([z.array(passage).min(1).max(10_000), z.looseObject({})]);
 const user = z.string().max(1024).nullish().describe("Your own id of the end user. Passed on to the model server.");
 
-/** POST /rerank: Cohere's API, version 2, and Jina's. */
+/** The body of `POST /rerank`, as in Cohere's API (version 2) and in Jina's. */
 export const rerankRequest = z
   .looseObject({
     model: modelId,
@@ -39,7 +39,7 @@ export const rerankResult = z
 
 const side = z.union([z.string(), z.array(z.union([z.string(), z.looseObject({})])).max(10_000), z.looseObject({})]);
 
-/** POST /score: vLLM's, whose pairs have several names, and SGLang's. */
+/** The body of `POST /score`, as in vLLM, where the pairs have several names, and in SGLang. */
 export const scoreRequest = z
   .looseObject({
     model: modelId,

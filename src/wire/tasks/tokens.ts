@@ -1,4 +1,4 @@
-// The tokens of a text, and the text of tokens, on the wire: requests of vLLM and SGLang, and of llama-server.
+// Schemas for converting a text to tokens, and tokens to text: requests of vLLM and SGLang, and of llama-server.
 import { z } from "zod";
 import { modelId } from "../parts.ts";
 
@@ -6,8 +6,8 @@ const tokenId = z.int().min(0);
 const flag = z.boolean().nullish();
 
 /**
- * POST /tokenize. One of `prompt`, `content` and `messages` is required, which `requests/dialects/task/tokens.ts`
- * checks.
+ * The body of `POST /tokenize`. One of `prompt`, `content` and `messages` is required. This is checked in
+ * `requests/dialects/task/tokens.ts`.
  */
 export const tokenizeRequest = z
   .looseObject({
@@ -45,7 +45,7 @@ export const tokenizeResult = z
   })
   .meta({ id: "TokenizeResult" });
 
-/** POST /detokenize. */
+/** The body of `POST /detokenize`. */
 export const detokenizeRequest = z
   .looseObject({ model: modelId, tokens: z.array(tokenId).max(1_000_000).describe("Token ids.") })
   .meta({ id: "DetokenizeRequest" });

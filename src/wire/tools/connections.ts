@@ -1,4 +1,4 @@
-// Shapes of people's own accounts at MCP servers. None of them contains a token.
+// Schemas of people's own accounts at MCP servers. No schema contains a token.
 import { z } from "zod";
 import { unixSeconds } from "../parts.ts";
 

@@ -1,4 +1,4 @@
-// MCP servers and their tool definitions, as operators see them.
+// Schemas of MCP servers and their tool definitions, as operators see them.
 import { z } from "zod";
 import { environments } from "../../domain/api-key.ts";
 import { toolApprovals, toolProtocolVersions, toolSharings } from "../../domain/tools/mcp-server.ts";
@@ -6,7 +6,8 @@ import { mcpServerSources } from "../../domain/tools/mcp-server-store.ts";
 import { definitionKinds, definitionStates } from "../../domain/tools/tool-definition.ts";
 import { unixSeconds } from "../parts.ts";
 
-// The characters are checked by the code that reads the name, because a pattern could not explain the error.
+// Only the length is checked here. The code that reads the name checks its characters, because a pattern could not
+// explain the error.
 const serverName = z.string().min(1).max(64);
 const name = serverName.describe("Name of the server. It prefixes the tool names that clients see.");
 const title = z.string().min(1).max(128);
@@ -255,7 +256,7 @@ export const decideDefinitionRequest = z
   .strictObject({
     kind: z.enum(definitionKinds).optional().describe("Default: `tool`."),
     name: z.string().min(1).max(256),
-    // The digest of the definition that the operator saw. If the current definition has another one, the request is
+    // The digest of the definition that the operator saw. If the current definition has another digest, the request is
     // refused.
     digest: z.string().min(1).max(64),
     decision: z.enum(["approved", "refused"]),

@@ -1,4 +1,4 @@
-// Shape of the lists of tools that a key, a person, an app or an account may use.
+// Schema of the lists of tools that a key, a person, an app or an account may use.
 import { z } from "zod";
 import { maxToolEntries, maxToolEntryLength, toolEntryPattern } from "../../domain/tools/tool-access.ts";
 

@@ -1,9 +1,9 @@
-// Pairs calls with their results, as model servers require: clients leave some results out and send others late.
+// Pairs each tool call with its result, as model servers require. Clients leave some results out and send others late.
 import type { AssistantTurn, CallPart, ConversationMessage, ResultTurn, TextPart, UserTurn } from "./conversation.ts";
 
 const noResult: TextPart = { type: "text", text: "[no result was given]" };
 
-/** Consecutive assistant turns, and the results of their calls. */
+/** Consecutive assistant turns, and the results of their tool calls. */
 interface Run {
   readonly turns: AssistantTurn[];
   readonly results: (ResultTurn | undefined)[];
@@ -16,10 +16,10 @@ interface OpenCall {
 }
 
 /**
- * Returns the same turns with one result for each call directly after each run of assistant turns, in the order of
- * the calls. Late results move up, and a call without a result gets a placeholder. A result without a call, or a
- * second result of a call, becomes text of the user, so that nothing is lost. Some models repeat ids, so a result
- * belongs to the last call before it that has its id and no result yet.
+ * Returns the same turns, but directly after each run of assistant turns follows one result for each call, in the order
+ * of the calls. A late result moves up, and a call without a result gets a placeholder. A result without a call, or a
+ * second result of a call, becomes a text of the user, so that nothing is lost. Some models repeat call ids, so a
+ * result belongs to the last call before it that has its id and no result yet.
  */
 export function pairedCalls(turns: readonly ConversationMessage[]): ConversationMessage[] {
   const sequence: (ConversationMessage | Run)[] = [];
@@ -48,7 +48,9 @@ export function pairedCalls(turns: readonly ConversationMessage[]): Conversation
   return sequence.flatMap((entry) => ("role" in entry ? [entry] : [...entry.turns, ...resultsOf(entry)]));
 }
 
-/** Pushes the last call first, so that the first result belongs to the first of two calls with one id in a run. */
+/**
+ * Pushes the last call first: if two calls of a run have the same id, the first result then belongs to the first call.
+ */
 function openCalls(run: Run, open: Map<string, OpenCall[]>): void {
   for (let position = run.calls.length - 1; position >= 0; position--) {
     const callId = run.calls[position]?.call.callId ?? "";

@@ -1,5 +1,5 @@
-// A model's answer in the neutral format, as it arrives: the reader of one format passes pieces to the writer of
-// another.
+// A model's answer in the neutral format, while it arrives. The reader of one format passes the pieces of the answer to
+// the writer of another format.
 
 import type { Seal } from "../../../domain/seal.ts";
 import type { UsageDetails } from "../../../domain/usage/usage-parts.ts";
@@ -7,20 +7,20 @@ import type { AnswerMark, OwnMembers } from "../answer.ts";
 import type { CallKind, ReasoningProof } from "./conversation.ts";
 
 /**
- * Receives an answer piece by piece. Text, refusals, reasoning and calls arrive in the order of the answer; only the
- * arguments of calls may be interleaved. `end` is called once, last. `usage` may be called repeatedly at any time,
- * even after `end`.
+ * Receives an answer piece by piece. Text, refusals, reasoning and calls arrive in the order of the answer. Only the
+ * arguments of several calls may be interleaved. `end` is called once, after all pieces. `usage` may be called at any
+ * time and repeatedly, even after `end`.
  */
 export interface ReplySink {
-  /** Begins a new block, even if the last block has the same kind. Calling `block` is optional. */
+  /** Begins a new block, even if the last block has the same kind. A caller need not call `block`. */
   block(): void;
-  /** Adds a piece of text. `logprobs` belongs to this piece, in the form of chat completions. */
+  /** Adds a piece of text. `logprobs` are the log-probabilities of this piece, in the form of chat completions. */
   text(text: string, logprobs?: readonly unknown[]): void;
   refusal(text: string): void;
   reasoning(text: string, isSummary: boolean): void;
-  /** Ends the reasoning so far with its proof. Reasoning may consist of a proof alone. */
+  /** Ends the reasoning so far with its proof. Reasoning may consist of only a proof. */
   proof(proof: ReasoningProof): void;
-  /** Begins a call. `index` distinguishes the call within the answer; its arguments follow. */
+  /** Begins a call. `index` identifies the call within the answer. The arguments of the call follow. */
   call(index: number, call: ReplyCall): void;
   arguments(index: number, text: string): void;
   usage(usage: ReplyUsage): void;
@@ -32,119 +32,123 @@ export interface ReplyCall {
   readonly kind: CallKind;
   readonly name: string;
   readonly namespace?: string | undefined;
-  /** Id of the call's item, if the format has one. */
+  /** Id of the answer's item that holds the call, if the format has such an id. */
   readonly id?: string | undefined;
 }
 
 export interface ReplyEnd {
   /**
-   * stop: the answer is complete; sequence: the stop text `sequence` was generated; calls: the client must call
-   * tools; length: the token limit was reached; context: the model's context is full; filter: the content was
-   * withheld; refusal: the model refused; pause: the model continues in the next request.
+   * The values mean: stop: the answer is complete; sequence: the model generated the stop text `sequence`; calls: the
+   * client must call tools; length: the answer reached the token limit; context: the model's context is full; filter:
+   * the server withheld the content; refusal: the model refused; pause: the model continues in the next request.
    */
   readonly reason: "stop" | "sequence" | "calls" | "length" | "context" | "filter" | "refusal" | "pause";
   readonly sequence?: string | undefined;
-  /** Tells the client that a quota ended the answer, or that other servers continued it. */
+  /** Tells the client that a quota ended the answer, or that other model servers continued it. */
   readonly mark?: AnswerMark | undefined;
 }
 
-/** The reported figures; undefined if not reported. */
+/** The figures that the model server reported. A figure is undefined if it was not reported. */
 export interface ReplyUsage {
-  /** Tokens of the whole prompt, including cached ones. */
+  /** Number of tokens in the whole prompt, including cached ones. */
   readonly promptTokens?: number | undefined;
-  /** Tokens read from and written to the prompt cache. */
+  /** Number of tokens that were read from the prompt cache, and number of tokens that were written to it. */
   readonly cachedTokens?: number | undefined;
   readonly cacheWriteTokens?: number | undefined;
-  /** Tokens of the whole answer, reasoning included. */
+  /** Number of tokens in the whole answer, including reasoning. */
   readonly completionTokens?: number | undefined;
   readonly reasoningTokens?: number | undefined;
   /** Figures that few servers report. */
   readonly details?: UsageDetails | undefined;
-  /** True if the figures are final, even if the answer failed and has no end. */
+  /** True if these figures are final, even if the answer failed and so has no end. */
   readonly isFinal?: boolean | undefined;
 }
 
 /**
- * Reads the answers of a model server. Throws `upstream_error` for data that is no answer of the format; `fault`
- * returns an error in the stream.
+ * Reads the answers of a model server. Throws `upstream_error` for data that is no answer in this format. If a stream
+ * contains an error, `fault` returns it.
  */
 export interface ReplyReader {
-  /** True after the last event of the format. */
+  /** True after the last event that the format defines. */
   readonly isOver: boolean;
-  /** Reads the parsed data of one stream event. */
+  /** Reads the data of one stream event, parsed as JSON. */
   event(data: Readonly<Record<string, unknown>>, sink: ReplySink): void;
-  /** Reports whether the event is a part of an answer. Returns false for a heartbeat or an event of another format. */
+  /**
+   * Reports whether the event is a part of an answer. Returns false for a heartbeat, or for an event of another format.
+   */
   isPart(data: Readonly<Record<string, unknown>>): boolean;
-  /** Reads a whole answer, parsed. */
+  /** Reads a whole answer, parsed as JSON. */
   whole(answer: Readonly<Record<string, unknown>>, sink: ReplySink): void;
   /**
-   * Called if a stream ends with an event that is not JSON (`[DONE]`). Calls `end` unless the answer has ended. For
-   * formats whose servers may leave out the finish reason.
+   * Called if a stream ends with an event that is not JSON (`[DONE]`). Calls `end` unless the answer has already ended.
+   * Only formats whose servers may leave out the finish reason have this function.
    */
   done?(sink: ReplySink): void;
   /**
-   * Returns the text of an event that contains only the next piece of text, so that events with other texts have the
-   * same form. Returns undefined for all other events. Absent for formats with numbered events.
+   * Returns the text of an event that contains only the next piece of text. Events with other texts then have the same
+   * form. Returns undefined for all other events. Formats with numbered events do not have this function.
    */
   plainText?(data: Readonly<Record<string, unknown>>): string | undefined;
 }
 
-/** Names and figures for the beginning of an answer. */
+/** Names and figures that the beginning of an answer contains. */
 export interface ReplyHead {
   readonly id: string;
   /** Public id of the model that serves the request. */
   readonly model: string;
   /** Creation time of the answer in Unix seconds. */
   readonly created: number;
-  /** The current time in Unix seconds, for formats that report the completion time; left out otherwise. */
+  /** Returns the current time in Unix seconds. Only formats that report the completion time need this function. */
   nowSeconds?(): number;
-  /** Estimated or counted tokens of the prompt, for formats whose answers begin with this figure. */
+  /** Number of prompt tokens, estimated or counted. Some formats begin an answer with this figure. */
   readonly promptTokens: number;
-  /** The client's request, parsed: some formats repeat parts of it. */
+  /** The client's request, parsed. Some formats repeat parts of the request in the answer. */
   readonly request: Readonly<Record<string, unknown>>;
-  /** Members of the answer that the gateway sets: see `AnswerNames`. */
+  /** Members of the answer that the gateway sets itself: see `AnswerNames`. */
   readonly members?: OwnMembers | undefined;
   readonly seal: Seal;
 }
 
-/** The form of further events for an open text. Only the part before the new text may differ between events. */
+/**
+ * The form of further events while a text is open. Only the part before the new text may differ from event to event.
+ */
 export interface TextEvents {
   /**
-   * The end of each event, after the new text. The text is a JSON string without its quotes. In byte text, like all
-   * output.
+   * The end of each event, after the new text. The new text is written as in a JSON string, without the quotes. `after`
+   * is byte text, like all output.
    */
   readonly after: string;
-  /** Returns the next event up to its piece of text, which must not be empty. */
+  /** Returns the next event up to the place of its piece of text. That piece must not be empty. */
   next(): string;
   /**
-   * Receives the concatenated text of events that were written in this form, as a copy. Absent if the writer does not
-   * need the text.
+   * Receives a copy of the text of all events that were written in this form, concatenated. Undefined if the writer
+   * does not need the text.
    */
   took?(text: string): void;
 }
 
-/** Writes an answer for a client. Events are the whole text of Server-Sent Events, blank line included. */
+/** Writes an answer for a client. Events are complete Server-Sent Events, including the blank line. */
 export interface ReplyWriter extends ReplySink {
-  /** Returns the output for the pieces received since the last call, or "". */
+  /** Returns the output for the pieces that arrived since the last call, or "" if there is none. */
   take(): string;
   /**
-   * Returns the form of further text events; undefined if no text is open or the form is unknown. The result is valid
+   * Returns the form of further text events, or undefined if no text is open or the form is unknown. The form is valid
    * until the writer receives anything except text.
    */
   textEvents(): TextEvents | undefined;
-  /** Returns the last events. `usage` holds the final figures. Call `end` first. */
+  /** Returns the last events. `usage` holds the final figures. Before this function, `end` must be called. */
   ending(usage: ReplyUsage): string;
-  /** Returns the last event of a stream that an error interrupts. */
+  /** Returns the last event of a stream that an error interrupted. */
   failure(error: ReplyFault): string;
-  /** Returns a whole answer from all pieces, for a client that did not ask for a stream. */
+  /** Returns the whole answer, made of all pieces, for a client that did not ask for a stream. */
   whole(usage: ReplyUsage): Record<string, unknown>;
 }
 
-/** An error as a client may see it. */
+/** An error in the form that a client may see. */
 export interface ReplyFault {
-  /** HTTP status of the error if no answer has begun. */
+  /** HTTP status of the error response. Used if no answer has begun. */
   readonly status: number;
-  /** Code of the gateway or of a model server, such as `context_length_exceeded`. */
+  /** Error code of the gateway or of a model server, such as `context_length_exceeded`. */
   readonly code: string;
   readonly message: string;
   readonly param?: string | undefined;

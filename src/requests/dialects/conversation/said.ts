@@ -1,13 +1,16 @@
-// Reads messages from requests and answers that are lists of items or blocks, for traces.
+// Reads messages for traces from requests and answers that are lists of items or blocks.
 import { maxSaid, type Said, type SaidCall, type SaidPart } from "../said.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Types of items and blocks that are tool calls, and types that are their results. */
+/** Types of items and blocks that are tool calls, and then the types that are results of tool calls. */
 const calls: ReadonlySet<unknown> = new Set(["function_call", "custom_tool_call", "tool_use"]);
 const results: ReadonlySet<unknown> = new Set(["function_call_output", "custom_tool_call_output", "tool_result"]);
 
-/** Returns the items or messages of a prompt, the last first; a text counts as one message. */
+/**
+ * Returns the items or messages of a prompt, beginning with the last one. A prompt that is only a text counts as one
+ * message.
+ */
 export function* itemsSaid(prompt: unknown): Iterable<Said> {
   const items: readonly unknown[] = typeof prompt === "string" ? [{ role: "user", content: prompt }] : listOf(prompt);
   for (const item of items.slice(-maxSaid).toReversed()) {

@@ -1,9 +1,9 @@
-// JSON schemas of answers and tools in the forms that OpenAI and Anthropic take.
+// Converts JSON schemas of answers and tools to the forms that OpenAI and Anthropic accept.
 
 type Json = Readonly<Record<string, unknown>>;
 
 const [byName, listed, single] = [["properties", "$defs", "definitions"], ["anyOf", "oneOf", "allOf"], ["items"]];
-/** Maximum depth that is checked. The server itself refuses deeper schemas. */
+/** Maximum depth of a schema that is checked. The model server itself refuses deeper schemas. */
 const maxDepth = 32;
 /** The constraints that Anthropic refuses in the schema of an answer. */
 const refused: ReadonlySet<string> = new Set([
@@ -11,15 +11,15 @@ const refused: ReadonlySet<string> = new Set([
   ...["minLength", "maxLength", "maxItems", "uniqueItems", "minProperties", "maxProperties"],
 ]);
 
-/** The keywords that OpenAI refuses in strict mode. */
+/** The keywords that OpenAI refuses in a strict schema. */
 const looseKeywords = [
   ...["oneOf", "allOf", "not", "if", "then", "else", "patternProperties"],
   ...["dependentRequired", "dependentSchemas"],
 ];
 
 /**
- * Reports whether OpenAI takes the schema in strict mode: each object is closed and requires all its properties, and no
- * keyword is refused.
+ * Reports whether OpenAI accepts the schema in strict mode. Each object must be closed and must require all its
+ * properties, and no refused keyword may occur.
  */
 export function fitsStrict(schema: unknown, depth = 0): boolean {
   if (!isObject(schema) || depth > maxDepth) return true;
@@ -34,8 +34,8 @@ export function fitsStrict(schema: unknown, depth = 0): boolean {
 }
 
 /**
- * Returns the schema of an answer as Anthropic accepts it: each object with properties is closed. Constraints that
- * Anthropic refuses move into the description, where the model reads them.
+ * Returns the schema of an answer in the form that Anthropic accepts. Each object with properties is closed. A
+ * constraint that Anthropic refuses moves into the description, where the model can read it.
  */
 export function closedSchema(schema: unknown, depth = 0): unknown {
   if (!isObject(schema) || depth > maxDepth) return schema;
@@ -45,8 +45,8 @@ export function closedSchema(schema: unknown, depth = 0): unknown {
     if (isRefused(name, value)) moved.push(`${name}: ${JSON.stringify(value)}`);
     else kept[name] = innerClosed(name, value, depth);
   }
-  // An object with free names, a map, would always be empty once it is closed, so it stays open. Anthropic's own error
-  // then explains the refusal.
+  // An object whose properties may have any names (a map) stays open. If it were closed, it would always be empty.
+  // Anthropic then refuses the schema with an error that explains the reason.
   if (isObject(schema["properties"]) && !isObject(schema["additionalProperties"])) kept["additionalProperties"] = false;
   if (moved.length > 0) {
     const said = typeof kept["description"] === "string" ? `${kept["description"]}\n\n` : "";
@@ -55,7 +55,7 @@ export function closedSchema(schema: unknown, depth = 0): unknown {
   return kept;
 }
 
-/** Reports whether Anthropic refuses this constraint. Anthropic accepts `minItems` of 0 and 1. */
+/** Reports whether Anthropic refuses this constraint. Anthropic accepts `minItems` only with the values 0 and 1. */
 function isRefused(name: string, value: unknown): boolean {
   return refused.has(name) || (name === "minItems" && value !== 0 && value !== 1);
 }

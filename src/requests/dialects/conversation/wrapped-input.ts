@@ -1,5 +1,5 @@
-// The input of a custom tool inside the JSON arguments of the function that replaces the tool, unwrapped while it
-// arrives.
+// Reads the input of a custom tool out of JSON arguments while they arrive. A function replaces such a tool, and the
+// arguments of that function contain the input.
 
 export function wrappedInput(input: string): string {
   return JSON.stringify({ input });
@@ -7,8 +7,8 @@ export function wrappedInput(input: string): string {
 
 const begin = /^[ \t\r\n]*\{[ \t\r\n]*"input"[ \t\r\n]*:[ \t\r\n]*"/;
 /**
- * Maximum length of the JSON before the text of `input`. If the text begins later, the arguments are unwrapped only
- * when they are complete.
+ * Maximum length of the JSON before the text of `input`. If the text begins after more than this length, the arguments
+ * are unwrapped only once they are complete.
  */
 const maxBeginLength = 64;
 const [quote, backslash] = [0x22, 0x5c];
@@ -25,15 +25,15 @@ const escapes: Readonly<Record<string, string>> = {
 const hexDigit = /[0-9a-fA-F]/;
 
 /**
- * Returns the text of `input` as soon as each piece is certain. Arguments in another form are returned unchanged at
- * the end, because the tool's own error is more helpful than an error of the gateway.
+ * Returns each piece of the text of `input` as soon as that piece is certain. Arguments in another form are returned
+ * unchanged at the end, because an error from the tool itself is more helpful than an error from the gateway.
  */
 export class UnwrappedInput {
   #state: "begin" | "text" | "after" | "other" = "begin";
   #buffered = "";
   /**
-   * The first half of a surrogate pair. It waits for the second half, because each output must consist of complete
-   * characters.
+   * The first half of a surrogate pair. This half waits for the second half, because each output must consist of
+   * complete characters.
    */
   #half = "";
 
@@ -106,8 +106,8 @@ function nextSpecial(text: string, from: number): number {
 }
 
 /**
- * Returns the length of the escape sequence at `at`; undefined if the rest of the sequence has not arrived. An
- * invalid `\u` escape has length 2.
+ * Returns the length of the escape sequence at `at`, or undefined if the rest of the sequence has not arrived. An
+ * invalid `\u` escape counts as 2 characters long.
  */
 function escapeLength(text: string, at: number): number | undefined {
   if (at + 1 === text.length) return undefined;
@@ -120,15 +120,15 @@ function escapeLength(text: string, at: number): number | undefined {
 }
 
 /**
- * Returns the character of an escape. An invalid escape stays as it is, because models write paths and patterns
- * without doubling their backslashes.
+ * Returns the character that an escape sequence stands for. An invalid escape stays as it is, because models write
+ * paths and patterns without doubling the backslashes.
  */
 function unescaped(code: string): string {
   if (code.length === 5) return String.fromCharCode(Number.parseInt(code.slice(1), 16));
   return escapes[code] ?? `\\${code}`;
 }
 
-/** Reads `input` from arguments in which it is not the first member. */
+/** Reads `input` from complete arguments in which it is not the first member. */
 function inputOf(text: string): string | undefined {
   try {
     const value: unknown = JSON.parse(text);

@@ -74,9 +74,9 @@ function hasObjects(input: unknown): boolean {
 }
 
 /**
- * Converts the items to the requested encoding, in place, and reports whether an item changed. An encoding that the
- * gateway does not know is left to the model server. Throws for a missing or invalid embedding, which would reach the
- * client as a wrong vector. The number of embeddings is not checked for inputs that are no texts.
+ * Converts the items to the requested encoding, in place, and reports whether any item changed. If the gateway does not
+ * know the encoding, the items stay as the model server sent them. Throws for a missing or invalid embedding, because
+ * it would reach the client as a wrong vector. If the inputs are not texts, the number of embeddings is not checked.
  */
 function encodeAsAsked(items: unknown[], request: AskedRequest): boolean {
   const encode = encoderFor(request);
@@ -89,7 +89,7 @@ function encodeAsAsked(items: unknown[], request: AskedRequest): boolean {
 }
 
 /**
- * Returns a function that converts one item to the requested encoding; undefined if only the model server knows the
+ * Returns a function that converts one item to the requested encoding, or undefined if only the model server knows this
  * encoding.
  */
 function encoderFor({ body }: AskedRequest): ((item: unknown) => boolean) | undefined {
@@ -114,7 +114,7 @@ function asNumbers(value: unknown): boolean {
   return true;
 }
 
-/** Throws `upstream_error` for an item without a text or a list of numbers. */
+/** Throws `upstream_error` if an item has neither a text nor a list of numbers as its embedding. */
 function requireEmbedding(value: unknown): { embedding: string | number[] } {
   const item = value as { embedding?: unknown } | null;
   const embedding = item?.embedding;

@@ -1,4 +1,4 @@
-// Lists what servers of Messages may refuse in a translated request.
+// Lists the parts of a translated request that servers of the Messages API may refuse.
 import { type Adaptation, looseSchemas, textValue } from "../conversation/adaptations.ts";
 import { isObject } from "./json.ts";
 
@@ -20,6 +20,6 @@ export const messageAdaptations: readonly Adaptation[] = [
   looseSchemas(/\btools\.\d+\.custom\b.{0,400}\b(?:not supported|must be explicitly set)\b/s),
   { path: "metadata", ignored: "user", isOfClient: true },
   { path: "service_tier", ignored: "service_tier", refusedValue: textValue },
-  // Servers take marks at some places and refuse them at others.
+  // Servers accept cache marks at some places and refuse them at others.
   { path: "**.cache_control", ignored: "cache_control", isOnce: true },
 ];

@@ -1,22 +1,22 @@
-// Writes the content blocks of an answer: as events of a stream, or collected for a whole message.
+// Writes the content blocks of an answer, either as events of a stream, or collected for a whole message.
 import { inputObject, type Json } from "./json.ts";
 
 export type DeltaKind = "text" | "thinking" | "call" | "signature";
 
-/** Receives blocks in order: each begins after the end of the previous block. */
+/** Receives blocks in order. Each block begins after the end of the previous one. */
 export interface BlockOutput {
-  /** `block` is the empty block of `content_block_start`. */
+  /** `block` is the empty block that the event `content_block_start` contains. */
   start(block: Json): void;
   delta(kind: DeltaKind, text: string): void;
   stop(): void;
 }
 
-/** Returns one Server-Sent Event with its name, because SDKs skip events without a name. */
+/** Returns one Server-Sent Event with its name. SDKs skip events without a name. */
 export function namedEvent(data: Json): string {
   return `event: ${String(data["type"])}\ndata: ${JSON.stringify(data)}\n\n`;
 }
 
-/** JSON that precedes the text of a delta: its type, and the member that holds the text. */
+/** The JSON before the text of a delta: the type of the delta, and the name of the member that holds the text. */
 const deltaStarts: Readonly<Record<DeltaKind, string>> = {
   text: '"text_delta","text":',
   thinking: '"thinking_delta","thinking":',
@@ -24,11 +24,11 @@ const deltaStarts: Readonly<Record<DeltaKind, string>> = {
   signature: '"signature_delta","signature":',
 };
 
-/** Events of a stream that wait to be taken. */
+/** Events of a stream that wait until they are taken. */
 export class BlockEvents implements BlockOutput {
   #events = "";
   #index = -1;
-  /** The text with which each event of the current block begins, up to the type of its delta. */
+  /** The text with which each event of the current block begins, up to the type of the event's delta. */
   #start = "";
 
   /** Adds an event that belongs to no block. */

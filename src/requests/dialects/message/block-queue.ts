@@ -1,4 +1,4 @@
-// Puts the blocks of an answer one after the other if a model server interleaves the arguments of several calls.
+// Puts the blocks of an answer one after the other. A model server may interleave the arguments of several calls.
 import type { Seal } from "../../../domain/seal.ts";
 import type { ReplyCall } from "../conversation/reply.ts";
 import type { BlockOutput } from "./block-output.ts";
@@ -10,26 +10,26 @@ interface Block {
   /** Index of the call in the model server's answer; undefined for other blocks. */
   readonly index: number | undefined;
   /**
-   * Pieces that have arrived but are not written. A call keeps all its pieces until it is known whether its arguments
-   * are complete.
+   * Pieces that have arrived but are not written yet. A call keeps all its pieces until it is known whether its
+   * arguments are complete.
    */
   pieces: string[];
-  /** The signature of a thinking block. */
+  /** The signature, if this is a thinking block. */
   signature: string | undefined;
-  /** True if more of the call may follow although another block has begun. */
+  /** True if more pieces of this call may follow although another block has begun. */
   isUnfinished: boolean;
 }
 
 /**
- * Writes the first open block as it arrives; later blocks wait. A text ends when another block begins. A call ends then
- * if its arguments are a complete object, and later pieces are dropped because they could only spoil it. Otherwise the
- * call ends with the answer, and later blocks wait until then.
+ * Writes the first open block while it arrives, and lets later blocks wait. A text ends when another block begins. A
+ * call also ends then if its arguments are a complete object. Later pieces of such a call are dropped, because they
+ * could only spoil it. Any other call ends with the answer, and later blocks wait until then.
  */
 export class BlockQueue {
   readonly #out: BlockOutput;
   readonly #seal: Seal;
   readonly #omitsThinking: boolean;
-  /** The block that is being written. */
+  /** The block that is being written now. */
   #live: Block | undefined;
   readonly #waiting: Block[] = [];
   readonly #calls = new Map<number, Block>();
@@ -45,14 +45,14 @@ export class BlockQueue {
     this.#startsAnew = true;
   }
 
-  /** True in the common case of a single text that is written piece by piece. */
+  /** True in the common case that the answer is a single text, which is written piece by piece. */
   get isInText(): boolean {
     return this.#live?.kind === "text" && this.#waiting.length === 0 && !this.#startsAnew;
   }
 
   text(text: string): void {
     if (this.isInText) this.#out.delta("text", text);
-    // Anthropic leaves `citations` out of a text without any, and AI SDK 6 and earlier refuse a null.
+    // Anthropic leaves `citations` out of a text that has none. AI SDK 6 and earlier versions refuse a null there.
     else this.#add(this.#blockFor("text", { type: "text", text: "" }), text);
   }
 
@@ -60,7 +60,7 @@ export class BlockQueue {
     this.#add(this.#blockFor("thinking", emptyThinking), text);
   }
 
-  /** Ends the thinking block with its signature. If `signature` is undefined, the gateway signs the block. */
+  /** Ends the thinking block with its signature. If `signature` is undefined, the gateway signs the block itself. */
   signature(signature: string | undefined): void {
     this.#blockFor("thinking", emptyThinking).signature = signature;
     this.#startsAnew = true;
@@ -102,7 +102,7 @@ export class BlockQueue {
       this.#begin(block);
     } else {
       this.#live.isUnfinished = true;
-      // The arguments were checked and written, so the pieces are no longer needed.
+      // The arguments have been checked and written, so their pieces are no longer needed.
       this.#live.pieces = [];
       this.#waiting.push(block);
     }
@@ -128,7 +128,7 @@ export class BlockQueue {
     }
   }
 
-  /** Thinking always ends with a signature: Claude Code gives up answers without one. */
+  /** A thinking block always ends with a signature, because Claude Code gives up an answer whose thinking has none. */
   #closeLive(): void {
     const block = this.#live;
     if (!block) return;
@@ -144,7 +144,9 @@ export class BlockQueue {
 
 const emptyThinking = { type: "thinking", thinking: "", signature: "" };
 
-/** `{}` does not count as complete, because some servers send it as a placeholder before the arguments. */
+/**
+ * The text `{}` does not count as complete, because some servers send it as a placeholder before the real arguments.
+ */
 function isOver({ kind, pieces }: Block): boolean {
   if (kind !== "call") return true;
   const text = pieces.join("");

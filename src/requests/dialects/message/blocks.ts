@@ -1,11 +1,11 @@
-// Content blocks of a Messages request that show something to a model: text, images and documents.
+// Reads those content blocks of a Messages request that show something to a model: texts, images and documents.
 import { fieldError } from "../../../base/errors.ts";
 import type { Cache, MediaSource, Part, RequestPath } from "../conversation/conversation.ts";
 import { isObject, type Json, objectOf, objectsOf, textOf } from "./json.ts";
 
 /**
- * Returns the parts of a block in a prompt or a tool result, in order. Throws `invalid_request` for a block that only
- * Anthropic knows.
+ * Returns the parts of a block in a prompt or a tool result, in order. Throws `invalid_request` if only Anthropic knows
+ * the block.
  */
 export function partsOf(block: Json, place: RequestPath): Part[] {
   const cache = cacheOf(block);
@@ -25,7 +25,7 @@ export function partsOf(block: Json, place: RequestPath): Part[] {
   }
 }
 
-/** Returns the content of a message or a tool result, which is a text or a list of blocks, as parts. */
+/** Returns the content of a message or a tool result as parts. The content is a text or a list of blocks. */
 export function contentParts(content: unknown, place: RequestPath): Part[] {
   if (typeof content === "string") return [{ type: "text", text: content }];
   return objectsOf(content).flatMap((block, i) => partsOf(block, `${place}.content[${i}]`));
@@ -43,7 +43,7 @@ export function unknownBlock(block: Json, place: RequestPath) {
   );
 }
 
-/** Writes a document of blocks as these blocks, after its title and context. */
+/** Writes a document that consists of blocks as these blocks. The title and context of the document come first. */
 function documentParts(block: Json, place: RequestPath): Part[] {
   const cache = cacheOf(block);
   const title = textOf(block["title"]);
@@ -60,7 +60,7 @@ function documentParts(block: Json, place: RequestPath): Part[] {
   if (title) before.unshift({ type: "text", text: title });
   const parts = [...before, ...contentParts(content, `${place}.source`)];
   const last = parts.at(-1);
-  // The cache mark goes to the last part, so that the whole document is cached.
+  // The last part gets the cache mark, so that the whole document is cached.
   return cache && last && last.type !== "audio" ? [...parts.slice(0, -1), { ...last, cache }] : parts;
 }
 

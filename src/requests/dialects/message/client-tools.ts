@@ -1,7 +1,8 @@
-// Describes the tools that the client runs and whose input only Anthropic's models know, for all other models.
+// Describes tools that the client runs and whose input only Anthropic's models know. All other models need this
+// description.
 import type { Json } from "./json.ts";
 
-/** The description and schema of a client tool for a model that does not know the tool. */
+/** The description and schema of a client tool, for a model that does not know the tool. */
 export interface ClientTool {
   readonly description: string;
   readonly parameters: Json;
@@ -11,8 +12,8 @@ const text = { type: "string" };
 const whole = { type: "integer" };
 
 /**
- * Finds a tool by its kind and version date, such as `bash_20250124`. Returns undefined for any other tool. The
- * inputs are documented in platform.claude.com/docs/en/agents-and-tools/tool-use (bash-tool, text-editor-tool,
+ * Finds a tool by its kind and the date of its version, such as `bash_20250124`. Returns undefined for any other tool.
+ * The inputs are documented in platform.claude.com/docs/en/agents-and-tools/tool-use (bash-tool, text-editor-tool,
  * memory-tool, computer-use-tool), and in the schemas of @ai-sdk/anthropic 4.0.105.
  */
 export function clientToolOf(tool: Json): ClientTool | undefined {
@@ -51,7 +52,10 @@ const viewRange = {
   description: "Of `view`: first and last line of a file, counted from 1; -1 as the last means its end.",
 };
 
-/** The first versions had a command to undo an edit; later versions name the text to insert `insert_text`. */
+/**
+ * The first versions have a command that undoes an edit. In later versions, the member with the text to insert is named
+ * `insert_text`.
+ */
 function textEditor(version: string): ClientTool {
   const isFirst = version < "20250429";
   const inserted = isFirst ? "new_str" : "insert_text";

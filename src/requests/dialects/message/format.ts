@@ -1,4 +1,4 @@
-// Anthropic's Messages as a conversation format.
+// Anthropic's Messages API as a conversation format.
 import type { ConversationFormat } from "../conversation/format.ts";
 import { messageAdaptations } from "./adaptations.ts";
 import { readRequest } from "./read-request.ts";

@@ -1,4 +1,4 @@
-// Reads JSON of requests and answers without trusting unchecked values.
+// Reads JSON values of requests and answers whose types have not been checked.
 
 export type Json = Readonly<Record<string, unknown>>;
 
@@ -6,12 +6,12 @@ export function isObject(value: unknown): value is Json {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Returns the value if it is an object, and otherwise an empty object. */
+/** Returns the value if it is an object. Otherwise returns an empty object. */
 export function objectOf(value: unknown): Json {
   return isObject(value) ? value : {};
 }
 
-/** Returns the objects of a list; an empty list for any other value. */
+/** Returns the objects in a list. Returns an empty list for any other value. */
 export function objectsOf(value: unknown): readonly Json[] {
   return Array.isArray(value) ? value.filter(isObject) : [];
 }
@@ -25,8 +25,8 @@ export function numberOf(value: unknown): number | undefined {
 }
 
 /**
- * Returns the arguments of a call as the object that `tool_use.input` must be. If a model writes invalid JSON or no
- * object, its text becomes the member `input`, so that the tool can report the error.
+ * Returns the arguments of a call as an object, as required by `tool_use.input`. If a model writes invalid JSON or JSON
+ * that is no object, its text becomes the member `input`. The tool can then report the error.
  */
 export function inputObject(text: string): Json {
   if (text.trim() === "") return {};
@@ -34,7 +34,7 @@ export function inputObject(text: string): Json {
   return isObject(value) ? value : { input: value ?? text };
 }
 
-/** Returns undefined for invalid JSON. */
+/** Returns the parsed JSON, or undefined if it is invalid. */
 export function parsed(text: string): unknown {
   try {
     return JSON.parse(text);

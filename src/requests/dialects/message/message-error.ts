@@ -2,7 +2,7 @@
 import type { ReplyFault } from "../conversation/reply.ts";
 import type { Json } from "./json.ts";
 
-/** The error types by status, from platform.claude.com/docs/en/api/errors. */
+/** The error type for each HTTP status, from platform.claude.com/docs/en/api/errors. */
 const types: Readonly<Record<number, string>> = {
   401: "authentication_error",
   402: "billing_error",
@@ -18,15 +18,15 @@ const types: Readonly<Record<number, string>> = {
 
 const tooLong = "prompt is too long";
 
-/** Returns the body of an error, also used for the event `error`. */
+/** Returns the body of an error. The event `error` has the same body. */
 export function messageError(fault: ReplyFault): Json {
   const type = types[fault.status] ?? (fault.status < 500 ? "invalid_request_error" : "api_error");
   return { type: "error", error: { type, message: messageOf(fault) }, request_id: fault.requestId ?? null };
 }
 
 /**
- * Writes a full context in Anthropic's words: Claude Code shortens a conversation if an error contains exactly these
- * words.
+ * Returns the message of an error. If the context is full, it has Anthropic's words, because Claude Code shortens a
+ * conversation only if an error contains exactly these words.
  */
 function messageOf({ code, message }: ReplyFault): string {
   const isNamed = message.toLowerCase().includes(tooLong);

@@ -1,4 +1,4 @@
-// Messages: Anthropic's format, in which each message is a list of blocks.
+// The Messages API, Anthropic's format. In this format, each message is a list of blocks.
 import { generates } from "../../../domain/models/operation.ts";
 import { messageCountRequest, messageRequest } from "../../../wire/messages.ts";
 import type { AnswerStream } from "../answer.ts";
@@ -16,10 +16,10 @@ import { ObservedMessage } from "./stopped-message.ts";
 import { StrictMessage, strictMessage } from "./strict-message.ts";
 import { UsageReading } from "./usage.ts";
 
-/** Keeps the stream alive: Claude Code gives up after minutes without a byte. */
+/** The event that keeps a stream alive. Claude Code gives up after some minutes without a byte. */
 const ping = 'event: ping\ndata: {"type":"ping"}\n\n';
 
-/** Members that the model reads. */
+/** Names of the members that the model reads. */
 const shown = ["system", "messages", "tools", "output_config"];
 
 const events: PassedEvents = {
@@ -40,12 +40,12 @@ const whole: PassedWhole = {
   strict: (answer, head) => strictMessage(answer, head.usage()),
   isUsual: (found) =>
     found.isText("type", "message") &&
-    // Most answers have one of these two reasons. Answers with other reasons are parsed, because Anthropic's API may
-    // not know them.
+    // Most answers have one of these two stop reasons. An answer with any other reason is parsed, because Anthropic's
+    // API may not know that reason.
     (found.isText("stop_reason", "end_turn") || found.isText("stop_reason", "max_tokens")) &&
     !found.holds("content", call) &&
     found.isNothing("error") &&
-    // Errors of other servers have a member `object`.
+    // An error of another vendor's server has a member `object`.
     found.isNothing("object"),
   usage: (found) => new UsageReading().add(found.parsedValueOf("usage")),
 };
@@ -100,7 +100,10 @@ export const message: Dialect = {
   readReported,
 };
 
-/** Anthropic counts thinking as a part of the answer and refuses a limit that leaves no token for the rest. */
+/**
+ * Anthropic counts thinking as a part of the answer. It refuses a limit that leaves no token for the rest of the
+ * answer.
+ */
 function minLimit({ thinking }: Readonly<Record<string, unknown>>): number {
   const budget = isObject(thinking) ? thinking["budget_tokens"] : undefined;
   return typeof budget === "number" ? budget + 1 : 1;
@@ -110,7 +113,7 @@ function errorEvent(rendered: string): string {
   return `event: error\ndata: ${rendered}\n\n`;
 }
 
-/** Reads a Messages answer, or the chat completion that it was translated from. */
+/** Reads a Messages answer, or the chat completion from which the gateway translated it. */
 function answered(answer: unknown): readonly Said[] {
   if (!isObject(answer) || !Array.isArray(answer["content"])) return choicesSaid(answer);
   return [{ ...saidIn(answer), role: "assistant", reason: answer["stop_reason"] }];

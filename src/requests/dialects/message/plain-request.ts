@@ -1,11 +1,11 @@
-// Reports whether servers that convert Messages to chat completions internally understand a request.
+// Reports whether a request is understood by servers that convert Messages to chat completions internally.
 import { isObject, type Json, objectOf } from "./json.ts";
 
 /**
- * Servers that convert Messages to chat completions silently drop members that they do not know. In ggml-org/llama.cpp
- * these are documents, search results, output formats, the name of a forced tool, and disabled thinking
- * (`tools/server/server-chat.cpp`). The thinking effort and a failed tool result are not checked here, because only a
- * hint is lost.
+ * Servers that convert Messages to chat completions drop members that they do not know, without notice. In
+ * ggml-org/llama.cpp these members are documents, search results, output formats, the name of a forced tool, and
+ * disabled thinking (`tools/server/server-chat.cpp`). The thinking effort and a failed tool result are not checked
+ * here, because without them only a hint is lost.
  */
 export function isPlain({ tools, tool_choice, mcp_servers, thinking, messages, ...body }: Json): boolean {
   const form = objectOf(body["output_config"])["format"] ?? body["output_format"];
@@ -19,7 +19,7 @@ export function isPlain({ tools, tool_choice, mcp_servers, thinking, messages, .
   );
 }
 
-/** Returns false for a tool that Anthropic runs or describes, and for one that the conversation loads later. */
+/** Returns false for a tool that Anthropic runs or describes, and for a tool that the conversation loads later. */
 function isPlainTool({ type, defer_loading }: Json): boolean {
   return (type ?? "custom") === "custom" && defer_loading !== true;
 }
@@ -45,7 +45,7 @@ function isPlainResult({ type }: Json): boolean {
   return type === "text" || type === "image";
 }
 
-/** Reports whether every item of the list passes; true for a value that is no list. */
+/** Reports whether every item of the list passes the check. Returns true for a value that is no list. */
 function all(value: unknown, is: (one: Json) => boolean): boolean {
   return !Array.isArray(value) || value.every((one) => isObject(one) && is(one));
 }

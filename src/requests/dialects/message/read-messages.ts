@@ -1,4 +1,4 @@
-// Reads a Messages request into conversation turns; one message may hold several turns.
+// Reads a Messages request into conversation turns. One message may contain several turns.
 import { fieldError } from "../../../base/errors.ts";
 import type { Seal } from "../../../domain/seal.ts";
 import type {
@@ -14,21 +14,26 @@ import { cacheOf, contentParts, partsOf, unknownBlock } from "./blocks.ts";
 import { isObject, type Json, objectOf, objectsOf, textOf } from "./json.ts";
 
 /**
- * Claude Code puts its version and kind of session into the first block of `system`. Anthropic removes that header
- * before it caches the prompt. For another model, the header would make the first words of every session's prompt
- * different.
+ * Matches the header that Claude Code puts into the first block of `system`. The header contains the version and the
+ * kind of session. Anthropic removes it before it caches the prompt. For another model, the header would give the
+ * prompt of every session a different beginning.
  */
 const attribution = /^x-anthropic-billing-header:[^\n]*\n*/;
 
 export interface ReadTurns {
   readonly turns: readonly ConversationMessage[];
-  /** Tools that a `tool_reference` names. Of the tools with deferred loading, only these are offered. */
+  /**
+   * Names of tools that a `tool_reference` names. If a tool is marked for deferred loading, it is offered only if it is
+   * one of these.
+   */
   readonly loaded: ReadonlySet<string>;
-  /** Kinds of blocks and members that only Anthropic's servers understand, each with the place of its first use. */
+  /**
+   * Kinds of blocks and members that only Anthropic's servers understand, each with the place where it first occurs.
+   */
   readonly leftOut: Readonly<Record<string, RequestPath>>;
 }
 
-/** Throws `invalid_request` for a message or block that means nothing to any other model server. */
+/** Reads the turns. Throws `invalid_request` if a message or block means nothing to any other model server. */
 export function readTurns(body: Json, seal: Seal): ReadTurns {
   const reading = new TurnReading(seal);
   reading.system(body["system"]);
@@ -58,7 +63,10 @@ class TurnReading implements ReadTurns {
     else throw fieldError(`${place}.role`, "it is one of `user`, `assistant` and `system`.");
   }
 
-  /** Results come before all other parts: other formats have them as separate messages, directly after the calls. */
+  /**
+   * Results come before all other parts, because other formats have results as separate messages directly after the
+   * calls.
+   */
   #user(content: unknown, place: RequestPath): void {
     if (typeof content === "string") {
       this.turns.push({ role: "user", parts: contentParts(content, place), place });
@@ -118,7 +126,8 @@ class TurnReading implements ReadTurns {
   }
 
   /**
-   * A signature of the gateway proves nothing to a model server. It may contain thinking that the client asked to omit.
+   * A signature of the gateway proves nothing to a model server. The signature may contain thinking that the client
+   * asked to omit.
    */
   #reasoning(shown: string, signature: string | undefined): ReasoningPart {
     const reasoning = { type: "reasoning", text: shown, isSummary: false } as const;
@@ -128,14 +137,14 @@ class TurnReading implements ReadTurns {
     return shown === "" ? { ...reasoning, text: kept } : reasoning;
   }
 
-  /** Only Anthropic's models cite the passages of a document that they used. */
+  /** Only Anthropic's models cite passages of a document that they used. */
   #noteCitations({ citations }: Json, place: RequestPath): void {
     if (objectOf(citations)["enabled"] === true) this.leftOut[`${place}.citations`] = place;
   }
 
   /**
-   * Reports whether the block calls a tool that Anthropic runs, or holds its result; no other server can read such a
-   * block.
+   * Reports whether the block calls a tool that Anthropic runs, or holds the result of one. No other server can read
+   * such a block.
    */
   #isServers(block: Json, place: RequestPath): boolean {
     const type = textOf(block["type"]) ?? "";
@@ -149,9 +158,9 @@ class TurnReading implements ReadTurns {
 }
 
 /**
- * Returns `messages` as JSON without the thinking blocks that the gateway signed; undefined if there are none. A
- * vendor would refuse the gateway's signature as forged. Vendors drop the thinking of earlier turns themselves.
- * Blocks with other signatures stay.
+ * Returns `messages` as JSON without the thinking blocks that the gateway signed, or undefined if there are none. A
+ * vendor would refuse the gateway's signature as a forgery. Nothing is lost, because vendors themselves drop the
+ * thinking of earlier turns. Blocks with other signatures stay.
  */
 export function openedMessages({ messages }: Json, seal: Seal): { messages: string } | undefined {
   if (!Array.isArray(messages)) return undefined;

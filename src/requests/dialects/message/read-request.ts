@@ -1,4 +1,4 @@
-// Reads a Messages request as a conversation in the neutral format.
+// Reads a Messages request into a conversation in the neutral format.
 import { fieldError } from "../../../base/errors.ts";
 import type { Seal } from "../../../domain/seal.ts";
 import type { Conversation, OutputForm, Thinking } from "../conversation/conversation.ts";
@@ -13,12 +13,12 @@ const known: ReadonlySet<string> = new Set([
   ...["output_format", "stop_sequences", "stream", "metadata", "service_tier", "temperature", "top_p", "top_k"],
   "cache_control",
 ]);
-/** Name of the schema. Messages has none, but other formats require one. */
+/** Name of an answer's schema. Other formats require a name, but Messages has none. */
 const schemaName = "answer";
 
 /**
- * `body` fits `messageRequest` or `messageCountRequest`. Throws `invalid_request` for members that no other format can
- * express.
+ * Reads a request. `body` fits `messageRequest` or `messageCountRequest`. Throws `invalid_request` for members that no
+ * other format can express.
  */
 export function readRequest(body: Json, seal: Seal): Conversation {
   const { turns, loaded, leftOut } = readTurns(body, seal);
@@ -58,10 +58,10 @@ export function readRequest(body: Json, seal: Seal): Conversation {
   };
 }
 
-/** Returns the members of the body and of `output_config` that only Anthropic knows. */
+/** Returns those members of the body and of `output_config` that only Anthropic knows. */
 function othersOf(body: Json, { effort, format: _format, ...output }: Json): Record<string, unknown> {
   const others: Record<string, unknown> = {};
-  // Other formats have the effort as a thinking option, so an effort without thinking cannot be expressed.
+  // In other formats, the effort is an option of thinking. They cannot express an effort without thinking.
   if (objectOf(body["thinking"])["type"] === "disabled" && effort != null) others["output_config.effort"] = effort;
   for (const [name, value] of Object.entries(body)) {
     if (!known.has(name) && value !== null) others[name] = value;
@@ -70,7 +70,7 @@ function othersOf(body: Json, { effort, format: _format, ...output }: Json): Rec
   return others;
 }
 
-/** Returns the examples of tool inputs, which Anthropic's models read in addition to the schema. */
+/** Returns the examples of tool inputs. Anthropic's models read these examples in addition to the schema. */
 function examplesIn(tools: unknown): Record<string, unknown> {
   const examples = objectsOf(tools).map(
     ({ input_examples }, i) => [`tools[${i}].input_examples`, input_examples] as const,
@@ -81,15 +81,17 @@ function examplesIn(tools: unknown): Record<string, unknown> {
 function outputOf(format: unknown): OutputForm | undefined {
   if (!isObject(format)) return undefined;
   const { type, schema } = format;
-  // Strict mode is set only if OpenAI accepts the schema: OpenAI refuses optional properties in strict mode, Anthropic
-  // does not.
+  // Strict mode is used only if OpenAI accepts the schema. Unlike Anthropic, OpenAI refuses optional properties in
+  // strict mode.
   if (type === "json_schema" && isObject(schema)) {
     return { type: "schema", name: schemaName, schema, strict: fitsStrict(schema) };
   }
   throw fieldError("output_config.format.type", "it is `json_schema`, with the schema in `schema`.");
 }
 
-/** `between_tools` is Anthropic's lowest level of thinking; the client's effort still applies. */
+/**
+ * The value `between_tools` is Anthropic's lowest level of thinking. The client's effort applies to this level as well.
+ */
 function thinkingOf(value: unknown, effort: string | undefined): Thinking | undefined {
   if (!isObject(value)) return effort === undefined ? undefined : { effort };
   const { type, budget_tokens, display } = value;

@@ -1,4 +1,4 @@
-// Reads the tools of a Messages request, and the choice among them.
+// Reads the tools of a Messages request, and the tool choice.
 import { fieldError } from "../../../base/errors.ts";
 import type { RequestPath, Tool, ToolChoice } from "../conversation/conversation.ts";
 import { fitsStrict } from "../conversation/strict-schema.ts";
@@ -7,8 +7,8 @@ import { clientToolOf } from "./client-tools.ts";
 import { isObject, type Json, objectOf, objectsOf, textOf } from "./json.ts";
 
 /**
- * Reads the tools. `loaded` names the tools that the conversation loaded. Throws `invalid_request` for a tool that
- * Anthropic runs, or that only its models know.
+ * Reads the tools. `loaded` holds the names of the tools that the conversation loaded. Throws `invalid_request` for a
+ * tool that Anthropic runs, or that only Anthropic's models know.
  */
 export function readTools(body: Json, loaded: ReadonlySet<string>): Tool[] {
   const servers = body["mcp_servers"];
@@ -53,7 +53,7 @@ export interface ReadChoice {
   readonly parallelCalls?: boolean | undefined;
 }
 
-/** Throws `invalid_request` for a choice that is none of the four types. */
+/** Reads the tool choice. Throws `invalid_request` if the choice has none of the four types. */
 export function readToolChoice(value: unknown): ReadChoice {
   if (!isObject(value)) return {};
   const { disable_parallel_tool_use } = objectOf(value);

@@ -1,4 +1,4 @@
-// Reads the answers of a server that speaks Messages, streamed and whole.
+// Reads the answers, streamed or whole, of a server that uses the Messages API.
 import type { GatewayError } from "../../../base/errors.ts";
 import { ClientCalls } from "../conversation/call-names.ts";
 import type { CallNames } from "../conversation/conversation.ts";
@@ -16,17 +16,17 @@ import { UsageReading } from "./usage.ts";
 interface OpenBlock {
   readonly type: string;
   readonly id: unknown;
-  /** Index of the call, if the block is a call. */
+  /** Index of the call, if this block is a call. */
   readonly call: number;
-  /** Input in the start event of a call. It is used at the end of the call if no pieces arrived. */
+  /** The input in the start event of a call. This input is used if no pieces arrive before the call ends. */
   readonly input: unknown;
   hasArguments: boolean;
   signature: string;
 }
 
 /**
- * Reads one answer. Calls and results of tools at the server are left out, because the text reflects them. `engine`
- * removes its own credentials from errors; without it, only the kind of an error is reported.
+ * Reads one answer. Calls and results of tools that run at the server are left out, because the text already reflects
+ * them. `engine` removes its own credentials from errors. Without `engine`, only the kind of an error is reported.
  */
 export class MessageReader implements ReplyReader {
   readonly #names: CallNames;
@@ -36,14 +36,17 @@ export class MessageReader implements ReplyReader {
   #sink: { readonly given: ReplySink; readonly calls: ReplySink } | undefined;
   readonly #ids = new CallIds();
   #calls = 0;
-  /** Content in the start event of the message. It is used at the end of the message if no blocks arrived. */
+  /**
+   * The content in the start event of the message. This content is used if no blocks arrive before the message ends.
+   */
   #firstContent: unknown;
   #hasBlocks = false;
   /**
-   * True for Claude, which shows summaries of its thinking; other models behind this format show the thinking itself.
+   * True for Claude, which shows only summaries of its thinking. Other models that answer in this format show the
+   * thinking itself.
    */
   #isSummary = false;
-  /** True once the model server has reported the stop reason. */
+  /** True after the model server has reported the stop reason. */
   #hasEnded = false;
   isOver = false;
 
@@ -155,7 +158,10 @@ export class MessageReader implements ReplyReader {
     }
   }
 
-  /** Ends a block. A call without pieces takes the input of its start event, which is empty if the tool takes none. */
+  /**
+   * Ends a block. A call without pieces takes the input of its start event. If the tool takes no input, that input is
+   * empty.
+   */
   #stop(index: number, sink: ReplySink): void {
     const block = this.#blocks.get(index);
     if (!block) return;
@@ -175,9 +181,7 @@ export class MessageReader implements ReplyReader {
     if (text) sink.reasoning(text, this.#isSummary);
   }
 
-  /**
-   * Ends the answer as soon as the stop reason arrives, because some servers send nothing later and leave blocks open.
-   */
+  /** Ends the answer as soon as the stop reason arrives. Some servers send nothing after it and leave blocks open. */
   #end({ stop_reason, stop_sequence, stop_details }: Json, sink: ReplySink): void {
     const reason = textOf(stop_reason);
     if (!reason || this.#hasEnded) return;
@@ -194,7 +198,7 @@ export class MessageReader implements ReplyReader {
     this.#end({ stop_reason: this.#calls > 0 ? "tool_use" : "end_turn" }, sink);
   }
 
-  /** Returns the open block of a piece. A text or thinking block may begin with its first piece. */
+  /** Returns the open block to which a piece belongs. A text or thinking block may begin with its first piece. */
   #blockAt(index: number, delta: Json, sink: ReplySink): OpenBlock {
     const known = this.#blocks.get(index);
     if (known) return known;
@@ -229,7 +233,10 @@ function blockOf(value: unknown): Json {
   return value;
 }
 
-/** Returns the block that a piece begins. Returns undefined for a piece of a call, because it lacks the name. */
+/**
+ * Returns the block that begins with a piece. Returns undefined for a piece of a call, because the piece does not
+ * contain the name of the tool.
+ */
 export function begunBy({ type }: Json): Json | undefined {
   if (type === "text_delta") return { type: "text", text: "" };
   const isThought = type === "thinking_delta" || type === "signature_delta";

@@ -1,4 +1,4 @@
-// Writes an answer as Messages: a stream of blocks one after the other, or one whole message.
+// Writes an answer in the Messages format, either as a stream of blocks one after the other or as one whole message.
 import type { ReasoningProof } from "../conversation/conversation.ts";
 import type {
   ReplyCall,
@@ -19,9 +19,9 @@ import { deltaUsage, messageUsage } from "./usage.ts";
 const ping = namedEvent({ type: "ping" });
 
 /**
- * Writes events for a request with `stream: true`, and collects the blocks of a whole message otherwise; never both.
- * Streamed arguments are the model's text even if they are no JSON object; in `whole`, `inputObject` converts them.
- * Log-probabilities are left out, because Messages has none.
+ * If the request has `stream: true`, writes events. Otherwise collects the blocks of a whole message. Streamed
+ * arguments are the model's text, even if this text is no JSON object. In `whole`, `inputObject` converts the
+ * arguments. Log-probabilities are left out, because the Messages API has none.
  */
 export class MessageWriter implements ReplyWriter {
   readonly #head: ReplyHead;
@@ -31,7 +31,7 @@ export class MessageWriter implements ReplyWriter {
   #usage: ReplyUsage = {};
   #end: ReplyEnd = { reason: "stop" };
   #hasBegun = false;
-  /** Ids of the calls so far. */
+  /** Ids of all calls so far. */
   readonly #callIds = new Set<string>();
   #hasRefusal = false;
 
@@ -63,8 +63,8 @@ export class MessageWriter implements ReplyWriter {
   }
 
   /**
-   * Drops encrypted reasoning of another vendor: a client of Messages cannot use it and does not send it back to that
-   * vendor.
+   * Drops encrypted reasoning of another vendor. A client of the Messages API cannot use it, and does not send it back
+   * to that vendor.
    */
   proof({ kind, data }: ReasoningProof): void {
     if (!this.#hasBegun) this.#begin();
@@ -75,7 +75,7 @@ export class MessageWriter implements ReplyWriter {
 
   call(index: number, call: ReplyCall): void {
     if (!this.#hasBegun) this.#begin();
-    // Several calls may have the same id at some servers, but the client finds the result of a call by its id.
+    // Some servers give several calls the same id, but a client finds the result of a call by its id.
     const isFree = call.callId !== "" && !this.#callIds.has(call.callId);
     const callId = isFree
       ? call.callId
@@ -127,14 +127,14 @@ export class MessageWriter implements ReplyWriter {
     };
   }
 
-  /** Begins the stream as Anthropic does; clients treat the ping as a sign of life. */
+  /** Begins the stream as Anthropic does. Clients treat the event `ping` as a sign that the server is alive. */
   #begin(): void {
     this.#hasBegun = true;
     const message = this.#message([], { ...this.#usage, completionTokens: 0, reasoningTokens: undefined });
     this.#events?.add(namedEvent({ type: "message_start", message }) + ping);
   }
 
-  /** Includes all members that SDKs since 1.0 have, empty or not. */
+  /** Returns a message with all members that SDKs have since version 1.0, even if they are empty. */
   #message(content: readonly Json[], usage: ReplyUsage): Record<string, unknown> {
     const { id, model, promptTokens } = this.#head;
     return {
@@ -152,7 +152,7 @@ export class MessageWriter implements ReplyWriter {
     };
   }
 
-  /** Drops stop texts that the client did not ask for: some servers report stop texts of their own templates. */
+  /** Drops a stop text that the client did not ask for. Some servers report stop texts of their own templates. */
   #asAsked(end: ReplyEnd): ReplyEnd {
     if (end.reason !== "sequence") return end;
     const asked = this.#head.request["stop_sequences"];

@@ -9,7 +9,7 @@ const reasons: ReadonlyMap<string | undefined, ReplyEnd["reason"]> = new Map([
   ["pause_turn", "pause"],
   ["refusal", "refusal"],
   ["model_context_window_exceeded", "context"],
-  // OpenAI's finish reasons, which some servers send unchanged.
+  // These are OpenAI's finish reasons. Some servers send them unchanged.
   ["stop", "stop"],
   ["length", "length"],
   ["tool_calls", "calls"],
@@ -27,13 +27,19 @@ const names: Readonly<Record<ReplyEnd["reason"], string>> = {
   pause: "pause_turn",
 };
 
-/** Returns the neutral end reason for Anthropic's stop reason. An unknown reason counts as an ordinary stop. */
+/**
+ * Returns the neutral end reason that corresponds to Anthropic's stop reason. An unknown stop reason counts as an
+ * ordinary stop.
+ */
 export function endOf(stopReason: string | undefined, sequence: string | undefined): ReplyEnd {
   const reason = reasons.get(stopReason) ?? "stop";
   return reason === "sequence" ? { reason, sequence } : { reason };
 }
 
-/** Returns Anthropic's stop reason for the reported one, or the reported one if it is unknown. */
+/**
+ * Returns the stop reason of Anthropic that corresponds to the reported reason. An unknown reason is returned
+ * unchanged.
+ */
 export function strictReason(reported: string | undefined, hasCalls: boolean): string {
   const reason = reported ? reasons.get(reported) : "stop";
   if (reason === "stop" && hasCalls) return names.calls;
@@ -41,9 +47,9 @@ export function strictReason(reported: string | undefined, hasCalls: boolean): s
 }
 
 /**
- * Returns Anthropic's stop reason for an end. Servers of other formats may end an answer with calls, or a refused
- * answer, by an ordinary reason, so the reason is corrected. Without a call, `tool_use` would make the client wait
- * forever.
+ * Returns Anthropic's stop reason for an end. If an answer has calls or was refused, servers of other formats may still
+ * report an ordinary reason, so the reason is corrected. If an answer had no call, `tool_use` would make the client
+ * wait forever.
  */
 export function stopReasonOf({ reason }: ReplyEnd, hasCalls: boolean, hasRefusal: boolean): string {
   if (reason === "stop" && hasRefusal) return names.refusal;

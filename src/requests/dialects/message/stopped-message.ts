@@ -1,4 +1,4 @@
-// Ends a stream that a quota stopped and whose server speaks Messages: open blocks are closed, as at the limit
+// Ends a Messages stream that a quota stopped. Open blocks are closed, as if the answer had reached the limit
 // `max_tokens`.
 import type { StopMark } from "../answer.ts";
 import type { ReplyUsage } from "../conversation/reply.ts";
@@ -8,7 +8,7 @@ import { type Json, numberOf } from "./json.ts";
 import { deltaUsage } from "./usage.ts";
 
 export class ObservedMessage implements StreamObserver {
-  /** Indices of the blocks that have begun and not ended. */
+  /** Indices of the blocks that have begun but not ended. */
   readonly #open = new Set<number>();
 
   see({ type, index }: Json): void {

@@ -1,11 +1,11 @@
-// Fills in members that a server which speaks Messages leaves out of content blocks.
+// Adds members that a server of the Messages API leaves out of content blocks.
 import { inputObject, isObject, type Json, textOf } from "./json.ts";
 
-/** Gives each call of an answer an id that no other call has, because results name the id. */
+/** Gives each call of an answer an id that no other call has. A result refers to its call by this id. */
 export class CallIds {
   readonly #given = new Set<string>();
 
-  /** Returns the server's id, or a new id if the server's is empty or belongs to another call. */
+  /** Returns the server's id. If that id is empty or belongs to another call, returns a new id. */
   take(reportedId: unknown): string {
     const isFree = typeof reportedId === "string" && reportedId !== "" && !this.#given.has(reportedId);
     const id = isFree ? reportedId : `toolu_${crypto.randomUUID().replaceAll("-", "")}`;
@@ -14,7 +14,7 @@ export class CallIds {
   }
 }
 
-/** Returns the block with the members that clients need: the same object if none is missing. */
+/** Returns the block with all members that clients need. If none is missing, returns the same object. */
 export function strictBlock(block: Json, ids: CallIds): Json {
   const { type } = block;
   if (type === "tool_use") {
@@ -27,15 +27,15 @@ export function strictBlock(block: Json, ids: CallIds): Json {
 }
 
 /**
- * Returns the content of a whole message as blocks, because some servers send only a text. Returns undefined for other
- * values.
+ * Returns the content of a whole message as blocks. Some servers send only a text, which becomes a block. Returns
+ * undefined for other values.
  */
 export function blocksOf(content: unknown): readonly unknown[] | undefined {
   if (typeof content === "string") return [{ type: "text", text: content }];
   return Array.isArray(content) ? content : undefined;
 }
 
-/** Returns a piece of a call's input as JSON, because some servers send the object itself. */
+/** Returns a piece of a call's input as JSON. Some servers send the object itself instead of its JSON. */
 export function inputPiece(piece: unknown): string | undefined {
   return isObject(piece) ? JSON.stringify(piece) : textOf(piece);
 }

@@ -1,4 +1,5 @@
-// Completes the events of a server that speaks Messages: missing events are inserted, repeated ones dropped.
+// Completes the events of a server that uses the Messages API. Missing events are inserted, and repeated events are
+// dropped.
 import type { ReplyUsage } from "../conversation/reply.ts";
 import type { StreamRepair } from "../translation/passed-stream.ts";
 import { namedEvent } from "./block-output.ts";
@@ -12,14 +13,14 @@ interface MessageHead {
   readonly id: string;
   readonly model: string;
   readonly promptTokens: number;
-  /** Returns the usage of the answer so far. */
+  /** Returns the usage that the answer has reported so far. */
   usage(): ReplyUsage;
 }
 
 export class StrictMessage implements StreamRepair {
   readonly #head: MessageHead;
   #begun = false;
-  /** Index of the block that may continue; undefined if no block is open. */
+  /** Index of the block that may continue. Undefined if no block is open. */
   #open: number | undefined;
   #openBlock: Json = {};
   /** Lowest index that no block has used yet. */
@@ -27,7 +28,10 @@ export class StrictMessage implements StreamRepair {
   #hasCalls = false;
   #hasEnded = false;
   readonly #ids = new CallIds();
-  /** Client indices of blocks by the server's index. The client's SDKs find a block by its position. */
+  /**
+   * The block index that the client gets, for each of the server's block indices. The client's SDKs find a block by its
+   * position.
+   */
   readonly #indices = new Map<unknown, number>();
   /** The open block as the server sent it. */
   #reportedBlock: Json = {};
@@ -37,7 +41,7 @@ export class StrictMessage implements StreamRepair {
     this.#head = head;
   }
 
-  /** Returns the event with all members that clients need: the same object if nothing is missing. */
+  /** Returns the event with all members that clients need. If nothing is missing, returns the same object. */
   strict(event: Json): Json {
     const { type, index } = event;
     if (type === "message_start") return this.#strictStart(event);
@@ -181,8 +185,8 @@ export class StrictMessage implements StreamRepair {
 }
 
 /**
- * Returns a whole message with all members that clients need. `usage` fills in figures that the usage of the message
- * lacks.
+ * Returns a whole message with all members that clients need. If the usage of the message lacks figures, they come from
+ * `usage`.
  */
 export function strictMessage(message: Json, usage: ReplyUsage): Json {
   const ids = new CallIds();

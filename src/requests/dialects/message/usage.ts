@@ -1,9 +1,9 @@
-// Converts token figures of Messages, which reports cached tokens beside the rest of the prompt.
+// Converts the token figures of the Messages API. It reports cached tokens separately from the rest of the prompt.
 import type { ReplyUsage } from "../conversation/reply.ts";
 import { countOf, detailsOf, servedOf } from "../reported-parts.ts";
 import { type Json, objectOf } from "./json.ts";
 
-/** Adds reported figures to earlier ones. Figures of a stream are cumulative, and `null` changes nothing. */
+/** Adds reported figures to earlier ones. In a stream, the figures are cumulative, and `null` changes nothing. */
 export class UsageReading {
   #input: number | undefined;
   #cacheRead: number | undefined;
@@ -23,7 +23,7 @@ export class UsageReading {
     this.#output = countOf(reported["output_tokens"]) ?? this.#output;
     this.#thinking = within(reported["output_tokens_details"], "thinking_tokens") ?? this.#thinking;
     this.#searches = within(reported["server_tool_use"], "web_search_requests") ?? this.#searches;
-    // The tier is reported at the beginning of a message, and not again at its end.
+    // A server reports the service tier at the beginning of a message, but not at its end.
     this.#served = servedOf(reported["service_tier"], reported["speed"], reported["inference_geo"]) ?? this.#served;
     const input = this.#input;
     return {
@@ -45,7 +45,7 @@ function within(value: unknown, name: string): number | undefined {
   return typeof value === "object" && value !== null ? countOf((value as Json)[name]) : undefined;
 }
 
-/** Returns the figures that a stream reports first and corrects at its end. */
+/** Returns the figures that a stream reports at its beginning and corrects at its end. */
 function changing(usage: ReplyUsage, promptTokens: number): Json {
   const { cachedTokens = 0, cacheWriteTokens = 0, completionTokens = 0, reasoningTokens } = usage;
   return {
@@ -58,14 +58,14 @@ function changing(usage: ReplyUsage, promptTokens: number): Json {
   };
 }
 
-/** Returns the usage of `message_delta`. `promptTokens` is used if the server reported none. */
+/** Returns the usage for the event `message_delta`. `promptTokens` is used if the server reported no prompt tokens. */
 export function deltaUsage(usage: ReplyUsage, promptTokens: number): Json {
   return changing(usage, promptTokens);
 }
 
 /**
- * Returns the reported usage with figures of `counted` in place of missing ones; the same object if it has all figures
- * that SDKs read. Without `counted`, returns undefined if the tokens of the answer are missing.
+ * Returns the reported usage, in which missing figures come from `counted`. If the usage has all figures that SDKs
+ * read, returns the same object. If `counted` is undefined and the tokens of the answer are missing, returns undefined.
  */
 export function strictUsage<Counted extends Json | undefined>(reported: unknown, counted: Counted): Json | Counted {
   const usage = objectOf(reported);
@@ -79,7 +79,9 @@ export function strictUsage<Counted extends Json | undefined>(reported: unknown,
   };
 }
 
-/** Returns the usage of a message. SDKs since 1.0 have all of these members, empty or not. */
+/**
+ * Returns the usage of a message. SDKs have all of these members since version 1.0, so they are present even if empty.
+ */
 export function messageUsage(usage: ReplyUsage, promptTokens: number): Json {
   return {
     ...changing(usage, promptTokens),

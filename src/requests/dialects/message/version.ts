@@ -1,14 +1,14 @@
-// Checks for members that newer versions of Anthropic's API no longer accept.
+// Refuses members that newer versions of Anthropic's API no longer accept.
 import { fieldError, type GatewayError } from "../../../base/errors.ts";
 import { defaultMessageVersion, type MessageVersion } from "../../../domain/models/message-headers.ts";
 import { isObject, type Json, objectsOf } from "./json.ts";
 
-/** Sampling members that are refused even with their default values. */
+/** Sampling members that Anthropic refuses even with their default values. */
 const sampling = ["temperature", "top_p", "top_k"];
 
 /**
- * Throws `invalid_request`, naming the field, for members that this version does not allow
- * (platform.claude.com/docs/en/api/migration-2026-10-21). The rules are the same for every model and server.
+ * Checks a request body. If this version does not allow one of its members, throws `invalid_request`, which names the
+ * field (platform.claude.com/docs/en/api/migration-2026-10-21). The rules are the same for every model and server.
  */
 export function requireVersion(body: Json, version: MessageVersion): void {
   if (version === defaultMessageVersion) return;

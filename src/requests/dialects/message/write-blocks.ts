@@ -12,21 +12,21 @@ import type {
 } from "../conversation/conversation.ts";
 import { inputObject, type Json } from "./json.ts";
 
-/** The pattern of call ids that Anthropic accepts. */
+/** Matches the call ids that Anthropic accepts. */
 const fitting = /^[a-zA-Z0-9_-]+$/;
 
 /**
- * Gives each call of a conversation, and its result, a unique id. A call keeps its own id if the id is valid and
- * unused. Some models repeat ids, and Anthropic refuses a conversation with a duplicate id.
+ * Gives each call of a conversation a unique id, and gives its result the same id. If the call's own id is valid and
+ * unused, the call keeps it. Some models repeat ids, and Anthropic refuses a conversation with a duplicate id.
  */
 export class CallIds {
-  /** Ids of the calls that wait for their results, in the order of the calls. */
+  /** Ids of the calls that still wait for their results, in the order of the calls. */
   readonly #waiting: string[] = [];
   readonly #given = new Set<string>();
   readonly #taken: ReadonlySet<string>;
   #changed = 0;
 
-  /** `ids` lists all call ids of the conversation, so that a generated id equals none of them. */
+  /** `ids` lists all call ids of the conversation. A generated id must not equal any of them. */
   constructor(ids: readonly string[]) {
     this.#taken = new Set(ids);
   }
@@ -52,14 +52,17 @@ export class CallIds {
   }
 }
 
-/** Removes blank texts if there is no other text, because Anthropic refuses such content. */
+/** Removes blank texts if there is no other text. Anthropic refuses content whose only texts are blank. */
 export function withoutBlanks(blocks: readonly Json[]): readonly Json[] {
   const isBlank = ({ type, text }: Json) => type === "text" && String(text).trim() === "";
   const hasText = blocks.some((block) => block["type"] === "text" && !isBlank(block));
   return hasText ? blocks : blocks.filter((block) => !isBlank(block));
 }
 
-/** Writes the parts of a user, an instruction or a tool. Empty texts are left out, because Anthropic refuses them. */
+/**
+ * Writes the parts of a user, an instruction or a tool result. Empty texts are left out, because Anthropic refuses
+ * them.
+ */
 export function promptBlocks(parts: readonly Part[]): Json[] {
   return parts.flatMap((part) => {
     if (part.type === "text") return part.text === "" ? [] : [textBlock(part.text, part.cache)];
@@ -76,7 +79,7 @@ export function textBlock(text: string, cache?: Cache): Json {
   return { type: "text", text, ...marked(cache) };
 }
 
-/** Reasoning goes back only with Anthropic's own signature; Anthropic refuses reasoning without one. */
+/** Anthropic gets reasoning back only with its own signature, because it refuses reasoning without one. */
 export function answerBlocks(parts: readonly AnswerPart[], ids: CallIds, tools: EngineTools): Json[] {
   return parts.flatMap((part) => {
     if (part.type === "call") return [callBlock(part, ids, tools)];
@@ -119,7 +122,7 @@ function imageBlock({ source, cache, place }: ImagePart): Json {
   }
 }
 
-/** Anthropic accepts PDFs and plain text. */
+/** Anthropic accepts only PDFs and plain text. */
 function documentBlock({ source, name, cache, place }: FilePart): Json {
   const block = (from: Json) => ({
     type: "document",
@@ -153,8 +156,8 @@ function plainText(data: string): Json {
 }
 
 /**
- * Returns the error for a file id of another vendor. A file store belongs to one account at one vendor, so elsewhere
- * the id is unknown or names another file.
+ * Returns the error for a file id of another vendor. A file store belongs to one account at one vendor. Elsewhere, the
+ * id is unknown or refers to another file.
  */
 function fileOfAnother(place: string) {
   return fieldError(place, "it names a file that the server of this model does not have; send the file itself.");

@@ -1,4 +1,4 @@
-// Writes the turns of a conversation as `system` and `messages`, in which users and assistants alternate.
+// Writes the turns of a conversation as `system` and `messages`. In `messages`, users and assistants alternate.
 import { fieldError } from "../../../base/errors.ts";
 import type { EngineTools } from "../conversation/call-names.ts";
 import type { Conversation, ConversationMessage, InstructionTurn, ResultTurn } from "../conversation/conversation.ts";
@@ -11,16 +11,19 @@ export interface WrittenTurns {
   readonly messages: readonly Json[];
 }
 
-/** Instruction that asks for JSON, for a server without a JSON mode. */
+/** The instruction that asks the model for JSON if its server has no JSON mode. */
 const jsonOnly =
   "Answer with one JSON object and nothing else: no words before or after it, and no code fence around it.";
 
-/** First message of a conversation that begins with the assistant: Anthropic requires a user's message first. */
+/**
+ * First message of a conversation that begins with the assistant. Anthropic requires that the first message is a
+ * user's.
+ */
 const begins = "[You began this conversation:]";
 
 /**
- * Writes leading instructions as `system`. Later instructions stay in place, in a user's message and between tags.
- * Anthropic accepts `role: "system"` there only for its newest models, and other servers refuse it. Throws
+ * Writes the leading instructions as `system`. Later instructions stay in place, between tags in a user's message. At
+ * that place, Anthropic accepts `role: "system"` only for its newest models, and other servers refuse it. Throws
  * `invalid_request` for a part that the format does not know.
  */
 export function writeTurns({ turns, output }: Conversation, tools: EngineTools): WrittenTurns {
@@ -34,7 +37,7 @@ export function writeTurns({ turns, output }: Conversation, tools: EngineTools):
   const written = messages.written();
   if (written.length > 0)
     return { system: instructions.length > 0 ? joined(instructions) : undefined, messages: written };
-  // Messages requires at least one message, so instructions alone are sent as a user's message.
+  // Messages requires at least one message. Instructions alone are therefore sent as a user's message.
   if (instructions.length > 0)
     return { system: undefined, messages: [{ role: "user", content: shortest(instructions) }] };
   throw fieldError(turns[0]?.place ?? "messages", "says nothing that the model could answer; send a text.");
@@ -42,7 +45,7 @@ export function writeTurns({ turns, output }: Conversation, tools: EngineTools):
 
 interface Message {
   readonly role: "user" | "assistant";
-  /** The tool results in a user's message, which must precede all other content. */
+  /** The tool results in a user's message. They must precede all other content. */
   readonly results: Json[];
   readonly blocks: Json[];
 }
@@ -73,8 +76,8 @@ class Messages {
   }
 
   /**
-   * Returns the messages. Empty messages are left out because Anthropic refuses them; a message of reasoning without
-   * a signature is empty.
+   * Returns the messages. Empty messages are left out, because Anthropic refuses them. A message is empty if it had
+   * only reasoning without a signature.
    */
   written(): Json[] {
     const messages = this.#all.flatMap(({ role, results, blocks }) => {
@@ -86,7 +89,7 @@ class Messages {
 
   #of(role: Message["role"]): Message {
     const last = this.#all.at(-1);
-    // An empty message is dropped before the role changes.
+    // An empty message is dropped before a message with another role begins.
     if (last && last.role !== role && last.blocks.length + last.results.length === 0) this.#all.pop();
     const before = this.#all.at(-1);
     if (before?.role === role) return before;
@@ -117,20 +120,20 @@ function isInstruction(turn: ConversationMessage): turn is InstructionTurn {
   return turn.role === "system" || turn.role === "developer";
 }
 
-/** Claude Code marks instructions within a user's message with this tag, which Claude recognises. */
+/** Claude Code puts this tag around instructions within a user's message, and Claude recognises the tag. */
 function reminder(block: Json): Json {
   const text = textOf(block["text"]);
   return text === undefined ? block : { ...block, text: `<system-reminder>\n${text}\n</system-reminder>` };
 }
 
-/** Returns a single text without a cache mark as a string, and other blocks as a list. */
+/** Returns a single text without a cache mark as a string. Returns other blocks as a list. */
 function shortest(blocks: readonly Json[]): string | readonly Json[] {
   const [first] = blocks;
   const text = blocks.length === 1 && first && isPlainText(first) ? textOf(first["text"]) : undefined;
   return text ?? blocks;
 }
 
-/** Joins texts without cache marks into one text, because not every server accepts blocks in `system`. */
+/** Joins texts without cache marks into one text, because some servers do not accept blocks in `system`. */
 function joined(system: readonly Json[]): string | readonly Json[] {
   return system.every(isPlainText) ? system.map(({ text }) => text).join("\n\n") : system;
 }

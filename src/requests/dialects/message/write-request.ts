@@ -10,15 +10,14 @@ import { writeTurns } from "./write-messages.ts";
 import { writeThinking } from "./write-thinking.ts";
 
 /**
- * Token limit if the request has none, because Messages requires a limit: Claude Code's default, which every model at
- * Anthropic supports. If a model's context is smaller, the caller sets a limit that fits.
+ * The token limit if the request has none, because Messages requires a limit. It is Claude Code's default, which every
+ * model at Anthropic supports. If a model has a smaller context, the caller sets a limit that fits.
  */
 export const standardMaxTokens = 32_000;
 
 /**
- * Writes a request. Throws `invalid_request` for members that Messages cannot express and that must not be lost.
- * Reasoning without a signature is left out. A thinking budget that is not below the limit is reduced, and reported as
- * left out.
+ * Writes a request. Throws `invalid_request` if Messages cannot express a member that must not be lost. Reasoning
+ * without a signature is left out. If a thinking budget is not below the limit, it is reduced and reported as left out.
  */
 export function writeRequest(conversation: Conversation, model: string): WrittenRequest {
   refuseUnknown(conversation);
@@ -49,7 +48,7 @@ export function writeRequest(conversation: Conversation, model: string): Written
   return { body: JSON.stringify(body), leftOut: leftOutOf(conversation, isLess), names: tools.names };
 }
 
-/** The service tiers of OpenAI and Anthropic in Anthropic's names. */
+/** Anthropic's names for the service tiers of OpenAI and Anthropic. */
 const tiers: ReadonlyMap<string | undefined, string> = new Map([
   ["auto", "auto"],
   ["default", "standard_only"],
@@ -87,7 +86,7 @@ function toolOf(tool: Tool, tools: EngineTools): Json {
   };
 }
 
-/** Returns undefined for the model server's default choice. */
+/** Returns the tool choice, or undefined if it is the model server's default. */
 function choiceOf({ tools: offered, toolChoice, parallelCalls }: Conversation, tools: EngineTools): Json | undefined {
   if (offered.length === 0) {
     if (toolChoice === undefined || toolChoice.type === "auto" || toolChoice.type === "none") return undefined;

@@ -3,18 +3,20 @@ import type { Conversation } from "../conversation/conversation.ts";
 import type { Json } from "./json.ts";
 
 /**
- * Models that know only `thinking.type: "enabled"`; all later models know `adaptive`, and some nothing else
- * (platform.claude.com/docs/en/build-with-claude/thinking, and the catalog of @ai-sdk/anthropic 4.0.105). Unknown
- * models are asked adaptively, as Claude Code does.
+ * Matches models that know only `thinking.type: "enabled"`. All later models know `adaptive`, and some know nothing
+ * else (platform.claude.com/docs/en/build-with-claude/thinking, and the catalog of @ai-sdk/anthropic 4.0.105). Unknown
+ * models get `adaptive`, as in Claude Code.
  */
 const budgetOnly =
   /claude-(?:instant|v?2(?![\d])|3(?![\d])|(?:opus|sonnet|haiku)-4-[015](?!\d)|(?:opus|sonnet)-4[-@]\d{8})/;
 /**
- * The only model with a thinking budget that also knows `output_config.effort`
+ * Matches the only model with a thinking budget that also knows `output_config.effort`
  * (platform.claude.com/docs/en/build-with-claude/effort).
  */
 const firstWithEffort = /claude-opus-4-5(?!\d)/;
-/** Thinking tokens by effort, for models without an effort option; the lowest value is Anthropic's own bound. */
+/**
+ * Thinking tokens for each effort, for models that have no effort option. The lowest value is Anthropic's own minimum.
+ */
 const budgets: ReadonlyMap<string | undefined, number> = new Map([
   ["minimal", 1024],
   ["low", 2048],
@@ -24,27 +26,27 @@ const budgets: ReadonlyMap<string | undefined, number> = new Map([
   ["max", 31_000],
 ]);
 const standardBudget = 8192;
-/** Anthropic's lower bound of a budget. */
+/** Minimum of a thinking budget at Anthropic. */
 const minBudget = 1024;
 /**
- * Models that accept no budget, and among them those that always think; their minimum is a low effort (the same
+ * Matches models that accept no thinking budget. Some of them always think, so their minimum is a low effort (the same
  * catalog).
  */
 const adaptiveOnly = /claude-(?:fable|mythos|(?:opus|sonnet|haiku)-5-5)/;
 const alwaysThinks = /claude-(?:fable|mythos|(?:opus|sonnet)-5-5)/;
-/** OpenAI's lowest effort is below Anthropic's. */
+/** OpenAI has an effort below Anthropic's lowest effort. */
 const efforts: ReadonlyMap<string, string> = new Map([["minimal", "low"]]);
 
 export interface WrittenThinking {
   readonly thinking?: Json | undefined;
   readonly effort?: string | undefined;
-  /** True if a part of the requested thinking could not be expressed. */
+  /** True if a part of the requested thinking could not be written. */
   readonly isLess?: boolean | undefined;
 }
 
 /**
- * `limit` is the token limit of the answer. A budget that this function chooses is at most half the limit. It replaces
- * a client's budget that is not below the limit.
+ * Writes the thinking options. `limit` is the token limit of the answer. A budget that this function chooses is at most
+ * half the limit. It replaces a client's budget that is not below the limit.
  */
 export function writeThinking(conversation: Conversation, model: string, limit: number): WrittenThinking {
   const { enabled, effort, budget, shown } = conversation.thinking ?? {};
@@ -61,7 +63,7 @@ export function writeThinking(conversation: Conversation, model: string, limit: 
     return { thinking: { type: "adaptive", ...display }, effort: sentEffort, isLess: budget !== undefined };
   }
   const half = Math.floor(limit / 2);
-  // Anthropic refuses a budget that is not below the token limit.
+  // Anthropic refuses a thinking budget that is not below the token limit.
   const isLess = budget !== undefined && budget >= limit;
   const tokens = budget === undefined || isLess ? Math.min(budgets.get(effort) ?? standardBudget, half) : budget;
   if (tokens < minBudget) return { effort: sentEffort, isLess: true };
@@ -74,7 +76,8 @@ export function writeThinking(conversation: Conversation, model: string, limit: 
 
 /**
  * Reports whether the request may ask for thinking. Anthropic refuses thinking if a call is forced. Its older models
- * also refuse thinking after tool results whose calls had no thinking, which a client of another format cannot keep.
+ * also refuse thinking after tool results whose calls had no thinking. A client of another format cannot keep that
+ * thinking.
  */
 function mayThink({ turns, toolChoice }: Conversation, isOld: boolean): boolean {
   if (toolChoice?.type === "required" || toolChoice?.type === "tool") return false;

@@ -1,4 +1,5 @@
-// Forwards chunks of a stream that differ from an earlier chunk only in their text, in the form of that chunk.
+// Forwards chunks of a stream that differ from an earlier chunk only in their text. Such chunks reach the client in the
+// same form as the earlier one.
 import type { ClientStream } from "../../../base/bytes/client-stream.ts";
 import { type Escapes, stringEnd } from "../../../base/text/json-string.ts";
 import type { SseReader } from "../../../base/text/sse.ts";
@@ -13,8 +14,8 @@ export class ChunkTemplate extends AlikeEvents {
   readonly #otherBytes: number;
 
   /**
-   * If `keepsEscapes` is true, the text is sent as received and not rewritten as JSON.stringify would. `otherBytes`
-   * is the number of UTF-8 bytes that each such chunk delivers besides its text.
+   * If `keepsEscapes` is true, the text is sent as it was received, and not rewritten as JSON.stringify would do.
+   * `otherBytes` is the number of UTF-8 bytes that each such chunk delivers besides its text.
    */
   constructor(received: EventFrame, sent: EventFrame, { keepsEscapes = true, otherBytes = 0 } = {}) {
     super(received);
@@ -26,8 +27,8 @@ export class ChunkTemplate extends AlikeEvents {
   }
 
   /**
-   * Counts the event in `bytes` from `start` to `end` if it fits the template and is plain ASCII. A counted event
-   * must be sent; a refused event may still fit `take`.
+   * Counts the event in `bytes` from `start` to `end` if it fits the template and is plain ASCII. If the event was
+   * counted, the caller must send it. If not, it may still fit `take`.
    */
   takeInPlace(bytes: Buffer, start: number, end: number, observed: StreamObservation): boolean {
     if (!this.isPlain(bytes, start, end)) return false;
@@ -37,7 +38,7 @@ export class ChunkTemplate extends AlikeEvents {
     return true;
   }
 
-  /** Sends the client's form of an event that was taken in place. Returns the result of `ClientStream.write`. */
+  /** Sends an event that was taken in place, in the client's form. Returns the result of `ClientStream.write`. */
   send(client: ClientStream, bytes: Buffer, start: number, end: number): boolean {
     if (this.#isSame) return client.writeAround("", bytes, start, end, "");
     const textStart = start + this.before.length;
@@ -46,7 +47,8 @@ export class ChunkTemplate extends AlikeEvents {
   }
 
   /**
-   * Takes and counts the next events that fit the template, and returns their client form. `said` receives their text.
+   * Takes and counts the next events that fit the template, and returns them in the client's form. `said` receives
+   * their text.
    */
   take(reader: SseReader, observed: StreamObservation, said?: SaidListener): string {
     const { text } = reader;

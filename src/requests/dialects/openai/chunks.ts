@@ -1,4 +1,4 @@
-// Converts each chunk that a model server streams to the form that the client expects, and counts tokens.
+// Converts each chunk that a model server streams to the form that the client expects, and counts the tokens.
 
 import type { ByteSpan } from "../../../base/bytes/byte-span.ts";
 import { decodeByteText, encodeByteText } from "../../../base/bytes/byte-text.ts";
@@ -39,7 +39,7 @@ interface StreamedChoice {
 interface Rendered {
   /** Text of the event for the client. */
   event: string;
-  /** True if the choices were rewritten, false if they stay as the model server wrote them. */
+  /** True if the choices were rewritten. False if they stay as the model server wrote them. */
   rewritten: boolean;
 }
 
@@ -49,17 +49,20 @@ const usageNull = ',"usage":null}';
  */
 const growing = /"(?:content|text|reasoning_content|reasoning|arguments)": ?"(?!")/;
 const plainText = /^"(?:content|text)"/;
-/** Two texts, one of which replaces a chunk's text to find the form of the rest. */
+/**
+ * Two texts for learning a template. One of them replaces the text of a chunk, to find the form of everything else in
+ * the chunk.
+ */
 const probes = ["~headrace-text~", "~headrace-other-text~"] as const;
 
-/** Returns a streamed answer for OpenAI's formats. */
+/** Returns a translator for a streamed answer in OpenAI's formats. */
 export function streamChunks(request: AskedRequest, names: AnswerNames): AnswerStream {
   return new ChunkTranslator(request, names);
 }
 
 /**
- * Keeps the model server's bytes, except for the public model id, members that every client expects, and the role of
- * each choice's first delta. Usage goes only to a client that asked for it, in one last chunk.
+ * Keeps the model server's bytes, except for the public model id, for members that every client expects, and for the
+ * role in the first delta of each choice. Only a client that asked for usage gets it, in one last chunk.
  */
 export class ChunkTranslator implements AnswerStream {
   reported: TokenUsage | undefined;
@@ -67,21 +70,21 @@ export class ChunkTranslator implements AnswerStream {
   deliveredPieces = 0;
   finishSeen = false;
   isOver = false;
-  /** Indices of the choices that have ended; a server may end a choice twice. */
+  /** Indices of the choices that have ended. A server may end a choice twice. */
   readonly #finished = new Set<unknown>();
-  /** Indices of the choices that began and have not ended. */
+  /** Indices of the choices that have begun but not ended. */
   readonly #unfinished = new Set<unknown>();
   /**
-   * Finish reasons of choices whose calls have no arguments yet, by choice index; the client gets these reasons at the
+   * Finish reasons, by choice index, of choices whose calls have no arguments yet. The client gets these reasons at the
    * end.
    */
   #delayedReasons: Map<unknown, unknown> | undefined;
-  /** True if the gateway ended the stream. Usage that is reported afterwards is not that of the whole answer. */
+  /** True if the gateway ended the stream. Usage that is reported later does not apply to the whole answer. */
   #isStopped = false;
   cut: CutPart[] | undefined;
   readonly countedPrompts: SaidListener["countedPrompts"] | undefined;
   context: number | undefined;
-  /** True if the next chunk is the first of a server that continues a broken-off answer. */
+  /** True if the next chunk is the first one of a server that continues an interrupted answer. */
   #goesOn = false;
   /** Public id of the model that serves the request. */
   #model: string;
@@ -91,7 +94,7 @@ export class ChunkTranslator implements AnswerStream {
   readonly #wantsUsage: boolean;
   #hasCalls = false;
   #strict: StrictChoices | undefined;
-  /** Index of the choice that had the first delta; usually the only choice. */
+  /** Index of the choice that had the first delta. Usually this is the only choice. */
   #firstIndex: unknown;
   #otherIndices: Set<unknown> | undefined;
   #usageText: string | undefined;
@@ -115,7 +118,7 @@ export class ChunkTranslator implements AnswerStream {
     this.context = serving.model.context;
   }
 
-  /** Starts the part of a server that continues a broken-off answer. The client sees one answer. */
+  /** Starts to read from a server that continues an interrupted answer. For the client, this is still one answer. */
   goOn(serving: Serving): void {
     const part = lastPart(this);
     this.cut ??= [];
@@ -127,7 +130,7 @@ export class ChunkTranslator implements AnswerStream {
     this.#goesOn = true;
   }
 
-  /** True if fewer choices have ended than the request asks for. */
+  /** True if fewer choices have ended than the request asked for. */
   get isOpen(): boolean {
     return this.#finished.size < this.#request.width;
   }
@@ -176,10 +179,11 @@ export class ChunkTranslator implements AnswerStream {
       this.#usageText = JSON.stringify(hasTotal(said) ? said : withTotal(said, usage));
     }
     const { choices } = chunk;
-    // A chunk without a choice breaks clients that did not ask for usage. The gateway writes the usage chunk at the
-    // end.
+    // A chunk without a choice causes errors in clients that did not ask for usage. The gateway writes the usage chunk
+    // itself at the end.
     if (!Array.isArray(choices) || choices.length === 0) {
-      // Some servers send no end mark after the usage.
+      // Some servers send no end mark after the usage, so the stream is over once the usage has arrived and all choices
+      // have ended.
       this.isOver = usage !== undefined && !this.isOpen;
       return "";
     }
@@ -197,7 +201,7 @@ export class ChunkTranslator implements AnswerStream {
     return encodeByteText(event);
   }
 
-  /** Fills in missing members of choices. Throws if the server reports that it gave a choice up. */
+  /** Adds missing members to choices. Throws if the server reports that it gave up a choice. */
   #mend(choices: readonly unknown[]): Mended {
     if (!this.#request.dialect.isConversation) return "not";
     for (const choice of choices) requireNoFailure(choice, this.#serving?.deployment.engine);
@@ -231,7 +235,7 @@ export class ChunkTranslator implements AnswerStream {
 
   /**
    * Removes the finish reasons of choices whose calls have no arguments yet, and reports whether it removed any. Some
-   * servers send a reason with each piece, so arguments may still follow.
+   * servers send a finish reason with each piece, so the arguments may still follow.
    */
   #holdReasons(choices: readonly unknown[]): boolean {
     let areDelayed = false;
@@ -250,7 +254,7 @@ export class ChunkTranslator implements AnswerStream {
   }
 
   #render(text: string, chunk: Chunk, choices: unknown[], isMended: boolean): Rendered {
-    // JSON over several data lines becomes one line for clients that read line by line.
+    // If JSON has several lines, it is written as one line, because some clients read line by line.
     const data = text.includes("\n") ? JSON.stringify(chunk) : this.#withoutUsageNull(text, chunk);
     const rewritten = this.#complete(choices) || isMended;
     const edits = this.#edits(chunk);
@@ -259,8 +263,8 @@ export class ChunkTranslator implements AnswerStream {
   }
 
   /**
-   * Cuts a null usage from the end of a chunk without a scan. Most servers write one in every chunk if usage is
-   * requested.
+   * Cuts a null usage from the end of a chunk, without searching the chunk. If usage is requested, most servers write a
+   * null usage in every chunk.
    */
   #withoutUsageNull(text: string, chunk: Chunk): string {
     if (this.#wantsUsage || chunk["usage"] !== null || !text.endsWith(usageNull)) return text;
@@ -269,8 +273,8 @@ export class ChunkTranslator implements AnswerStream {
   }
 
   /**
-   * Adds a missing index and finish_reason (null until the last) to each choice, and a missing role to its first delta.
-   * Reports whether anything was added.
+   * Adds missing members to each choice: an index, a finish_reason (null until the last chunk), and the role in its
+   * first delta. Reports whether anything was added.
    */
   #complete(choices: readonly unknown[]): boolean {
     let changed = false;
@@ -310,8 +314,8 @@ export class ChunkTranslator implements AnswerStream {
   }
 
   /**
-   * Learns a template for chunks like this one. A probe replaces one JSON string: if the delivered length changes by
-   * the difference in length, any other string would be delivered in the same way.
+   * Learns a template for chunks like this one. For this purpose, one JSON string is replaced by a probe. If the
+   * delivered length changes by the difference in length, any other string would be delivered in the same way.
    */
   #learn(received: string, raw: string, choice: unknown): void {
     if (!this.#trials.hasTrials) return;
@@ -325,7 +329,7 @@ export class ChunkTranslator implements AnswerStream {
     this.#trials.take();
     const value: unknown = JSON.parse(decodeByteText(received.slice(start - 1, end + 1)));
     const bytes = deliveredBytes({ text: value });
-    // The lengths of the probe and the text must differ, or the delivered length could not show which string is the
+    // The probe and the text must differ in length. Otherwise the delivered length could not show which string is the
     // text.
     const probe = bytes === probes[0].length ? probes[1] : probes[0];
     const text = decodeByteText(received.slice(0, start) + probe + received.slice(end));
@@ -334,7 +338,7 @@ export class ChunkTranslator implements AnswerStream {
     const isMended = this.#mend(choices) !== "not";
     const otherBytes = deliveredBytes(choices[0]) - probe.length;
     if (bytes + otherBytes !== deliveredBytes(choice)) return;
-    // A listener must get plain text of the answer, so only such texts may use a template.
+    // A listener must get plain text of the answer, so with a listener only such texts may use a template.
     if (this.#names.said && (otherBytes > 0 || !plainText.test(found[0]))) return;
     const { event, rewritten } = this.#render(text, chunk, choices, isMended);
     const sent = encodeByteText(event);
@@ -363,7 +367,7 @@ export class ChunkTranslator implements AnswerStream {
     return edits;
   }
 
-  /** The id and creation time of the first server stay for the whole answer. */
+  /** The whole answer keeps the id and creation time of the first server. */
   #keepHead(edits: Record<string, string | null>): void {
     const { id, created } = this.#head();
     edits["id"] = JSON.stringify(id);
@@ -396,8 +400,8 @@ export class ChunkTranslator implements AnswerStream {
   }
 
   /**
-   * Returns finish reasons for choices that ended only with the end mark: clients treat a choice without a reason as
-   * cut off.
+   * Returns finish reasons for choices that have ended only because the end mark arrived. Clients treat a choice
+   * without a finish reason as cut off.
    */
   #missingReasons(): string {
     if (this.#isStopped || this.deliveredPieces === 0) return "";
@@ -405,7 +409,7 @@ export class ChunkTranslator implements AnswerStream {
     return open.length === 0 ? "" : this.#lastOf(open, this.#hasCalls ? "tool_calls" : "stop", undefined);
   }
 
-  /** Returns the chunk with the finish reason of these choices. */
+  /** Returns the chunk that contains the finish reason of these choices. */
   #lastOf(indices: readonly unknown[], reason: unknown, mark: StopMark | undefined): string {
     const isWhole = reason !== "length";
     const said = (index: unknown) =>
@@ -430,7 +434,7 @@ export class ChunkTranslator implements AnswerStream {
     return `data: ${JSON.stringify(head).slice(0, -1)},"usage":${usage}}\n\n`;
   }
 
-  /** Returns the first members of a chunk that the gateway writes. */
+  /** Returns the first members of a chunk that the gateway writes itself. */
   #head(): Record<string, unknown> {
     return {
       id: this.#names.ownId ? this.#names.id : (this.#lastChunk?.id ?? this.#names.id),
@@ -446,8 +450,8 @@ export class ChunkTranslator implements AnswerStream {
 }
 
 /**
- * Reports what a piece of a choice contains. Any choice except the first also counts as `other`, because a continuing
- * server continues only the first.
+ * Reports what a piece of a choice contains. Pieces of all choices except the first also count as `other`, because a
+ * server that continues an answer continues only the first choice.
  */
 function reportSaid(choice: Record<string, unknown>, said: SaidListener): void {
   const { index = 0, delta, text, logprobs, finish_reason: _, ...others } = choice;
@@ -465,7 +469,7 @@ function isSaid(value: unknown): boolean {
   return value !== undefined && value !== null && value !== "" && !(Array.isArray(value) && value.length === 0);
 }
 
-/** Writes a whole answer as the only chunk of a stream. */
+/** Writes a whole answer as a stream's only chunk. */
 function wholeAsChunk(text: string, name: string): string {
   const { choices, object, ...rest } = JSON.parse(text) as { choices: Record<string, unknown>[]; object: string };
   const asDelta = ({ message, ...choice }: Record<string, unknown>) =>
@@ -473,14 +477,17 @@ function wholeAsChunk(text: string, name: string): string {
   return JSON.stringify({ ...rest, object: name, choices: choices.map(asDelta) });
 }
 
-/** Adds indices to calls: pieces of calls have an index, whole calls do not. */
+/**
+ * Adds indices to the calls of a whole answer. In a stream, each piece of a call has an index, but whole calls have
+ * none.
+ */
 function withIndices(message: Record<string, unknown>): Record<string, unknown> {
   const { tool_calls: calls } = message;
   if (!Array.isArray(calls)) return message;
   return { ...message, tool_calls: calls.map((call: object, index) => ({ index, ...call })) };
 }
 
-/** Returns the usage from Groq's own member, or from the last choice, where Moonshot puts it. */
+/** Returns the usage from Groq's own member, or from the last choice, where Moonshot writes it. */
 function vendorUsage({ x_groq: own, choices }: Chunk): unknown {
   return memberOf(own, "usage") ?? (Array.isArray(choices) ? memberOf(choices[0], "usage") : undefined);
 }
@@ -494,7 +501,7 @@ function parseChunk(data: string): Chunk {
     const value: unknown = JSON.parse(data);
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Chunk;
   } catch {
-    // Invalid JSON is reported below, like a value that is no object.
+    // Invalid JSON is reported below, in the same way as a value that is no object.
   }
   throw malformed(`${data.length} characters`);
 }
@@ -503,7 +510,7 @@ function edited(data: string, edits: Readonly<Record<string, string | null>>): s
   try {
     return editObject(data, scanObject(data), edits);
   } catch {
-    // The caught error may quote the answer, so it is not passed on.
+    // The caught error may quote the answer, so the thrown error does not contain it.
     throw malformed("JSON that cannot be edited: a field appears twice, or there is too much of it");
   }
 }

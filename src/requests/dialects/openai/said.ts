@@ -1,16 +1,16 @@
-// Reads messages, choices and their pieces from requests and answers of OpenAI's formats, for traces.
+// Reads messages, choices and their pieces for traces from requests and answers in OpenAI's formats.
 import { maxSaid, type ReportedAnswer, type Said, type SaidCall, type SaidPart, type SaidPiece } from "../said.ts";
 
 /** Maximum number of choices whose finish reasons are read. */
 const maxChoices = 128;
 const maxNameLength = 256;
 
-/** Returns the messages of a conversation, the last first. */
+/** Returns the messages of a conversation, beginning with the last one. */
 export function* messagesSaid(messages: unknown): Iterable<Said> {
   for (const message of lastFirst(messages)) yield saidIn(message);
 }
 
-/** Returns a prompt, or several with the last first; token lists are left out. */
+/** Returns the prompt. If there are several prompts, returns the last one first. Lists of tokens are left out. */
 export function* textsSaid(prompt: unknown): Iterable<Said> {
   for (const text of lastFirst(typeof prompt === "string" ? [prompt] : prompt)) {
     if (typeof text === "string") yield { role: "user", parts: [{ text }], calls: [] };
@@ -25,7 +25,7 @@ export function choicesSaid(answer: unknown): readonly Said[] {
   });
 }
 
-/** Returns the piece that a chunk adds to each choice. Their number is not limited. */
+/** Returns the piece that a chunk adds to each choice. The number of choices is not limited. */
 export function piecesSaid(chunk: unknown): readonly SaidPiece[] {
   return itemsOf(memberOf(chunk, "choices")).map((choice) => {
     const delta = memberOf(choice, "delta");
@@ -39,7 +39,7 @@ export function piecesSaid(chunk: unknown): readonly SaidPiece[] {
   });
 }
 
-/** Adds the facts that `value`, a chunk or a whole answer, reports. */
+/** Adds to `reported` the facts that `value` contains. `value` is a chunk or a whole answer. */
 export function readReported(reported: ReportedAnswer, value: unknown): void {
   const id = textOf(value, "id");
   const model = textOf(value, "model");

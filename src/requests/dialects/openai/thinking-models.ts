@@ -1,13 +1,17 @@
-// Describes the thinking options that each of OpenAI's models accepts; a model refuses a request with any other option.
+// Describes the thinking options that each of OpenAI's models accepts. A model refuses a request with any other
+// thinking option.
 
-/** OpenAI's reasoning models. */
+/** Matches OpenAI's reasoning models. */
 const thinker = /^(?:openai\/)?(?:o[1-9]|gpt-[5-9])(?![0-9])/;
-/** OpenAI's models without reasoning, or with reasoning that no option changes. */
+/** Matches OpenAI's models without reasoning, or with reasoning that no option changes. */
 const fixed = /^(?:openai\/)?(?:chatgpt-|gpt-[34](?![0-9])|gpt-[5-9][.0-9]*-chat)/;
 
-/** The efforts from least to most. */
+/** The efforts, in order from least to most. */
 const efforts = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
-/** The first matching model counts (platform.openai.com/docs/guides/reasoning, and the refusals of the API). */
+/**
+ * The efforts that each model accepts. The first pattern that matches the model counts
+ * (platform.openai.com/docs/guides/reasoning, and the refusals of the API).
+ */
 const taken: readonly (readonly [model: RegExp, efforts: readonly string[]])[] = [
   [/^(?:openai\/)?o[1-9]/, ["low", "medium", "high"]],
   [/gpt-5-pro/, ["high"]],
@@ -20,18 +24,19 @@ const taken: readonly (readonly [model: RegExp, efforts: readonly string[]])[] =
   [thinker, ["none", "low", "medium", "high", "xhigh"]],
 ];
 
-/** Reports whether the model is a reasoning model of OpenAI. Such models refuse `max_tokens` in a chat. */
+/** Reports whether the model is one of OpenAI's reasoning models. These models refuse `max_tokens` in a chat. */
 export function isOpenaiThinker(model: string): boolean {
   return thinker.test(model);
 }
 
-/** Reports whether the model is one of OpenAI's that refuse every option for reasoning. */
+/** Reports whether the model is one of OpenAI's models that refuse every option for reasoning. */
 export function refusesReasoning(model: string): boolean {
   return fixed.test(model);
 }
 
 /**
- * Returns an effort that the OpenAI model accepts: the wanted one, or else the next higher one, or else the highest.
+ * Returns an effort that the OpenAI model accepts. This is the requested effort if the model accepts it, otherwise the
+ * next higher one, otherwise the highest.
  */
 export function takenEffort(effort: string, model: string): string {
   const known = taken.find(([pattern]) => pattern.test(model))?.[1];

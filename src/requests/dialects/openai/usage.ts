@@ -1,4 +1,4 @@
-// Reads reported token usage, and counts delivered text.
+// Reads the token usage that model servers report, and counts delivered text.
 import type { TokenUsage } from "../../../domain/usage/usage.ts";
 import { partsTogether } from "../../../domain/usage/usage-parts.ts";
 import { countTexts } from "../../../wire/parts.ts";
@@ -8,8 +8,8 @@ import { estimateTokens } from "../prompt-tokens.ts";
 import { partsOf } from "../reported-parts.ts";
 
 /**
- * Returns the usage of a response or chunk; undefined if it is absent or has no whole numbers. `tier` is the reported
- * service tier. `generates` is false if an answer has no tokens beside the prompt.
+ * Returns the usage of a response or chunk, or undefined if it is missing or has no whole numbers. `tier` is the
+ * reported service tier. `generates` is false for an operation whose answers have no tokens besides the prompt.
  */
 export function reportedUsage(value: unknown, tier?: unknown, generates = true): TokenUsage | undefined {
   if (typeof value !== "object" || value === null) return undefined;
@@ -18,7 +18,7 @@ export function reportedUsage(value: unknown, tier?: unknown, generates = true):
   const reported = chatUsage(generates ? found : { ...found, total_tokens: undefined }, tier);
   const { promptTokens, completionTokens = completion_tokens == null ? 0 : undefined } = reported;
   if (promptTokens === undefined || completionTokens === undefined) return undefined;
-  // `estimated` comes only from a gateway: from this one for a whole answer that becomes a stream, or from another
+  // Only a gateway sends `estimated`: either this gateway, for a whole answer that becomes a stream, or another
   // Headrace behind this one.
   return { promptTokens, completionTokens, estimated: estimated === true, parts: partsOf(reported) };
 }
@@ -68,7 +68,7 @@ function promptsOf({ dialect, body }: AskedRequest): number {
   return dialect.isConversation ? 1 : countTexts(body[dialect.promptMember]);
 }
 
-/** Adds the sum, which some servers leave out, to a reported usage object; its other members stay. */
+/** Adds the total of the tokens to a reported usage object. Some servers leave the total out. Other members stay. */
 export function withTotal(reported: unknown, usage: TokenUsage): Record<string, unknown> {
   return { ...(reported as object), total_tokens: usage.promptTokens + usage.completionTokens };
 }
@@ -77,7 +77,7 @@ export function hasTotal(reported: unknown): boolean {
   return typeof (reported as { total_tokens?: unknown } | null)?.total_tokens === "number";
 }
 
-/** Returns the usage object in the form that clients expect. */
+/** Returns the usage as an object in the form that clients expect. */
 export function usageObject(
   usage: TokenUsage,
   { generates }: Pick<AnswerFormat, "generates">,
@@ -91,7 +91,8 @@ export function usageObject(
 }
 
 /**
- * UTF-8 bytes of everything that a choice delivers, in a chunk (`delta`), a whole answer (`message`) or legacy `text`.
+ * Number of UTF-8 bytes in everything that a choice delivers: in a chunk (`delta`), in a whole answer (`message`), or
+ * in the legacy member `text`.
  */
 export function deliveredBytes(choice: unknown): number {
   if (typeof choice !== "object" || choice === null) return 0;

@@ -1,4 +1,4 @@
-// Reads a whole (not streamed) answer of a model server and converts it to the form that the client expects.
+// Reads a model server's whole answer (not streamed), and converts it to the form that the client expects.
 
 import { type ByteSpan, PatchedSpan, withoutMark } from "../../../base/bytes/byte-span.ts";
 import { isDigit } from "../../../base/text/json-bytes.ts";
@@ -27,17 +27,17 @@ import {
 const quote = 0x22;
 
 /**
- * Returns the model server's bytes, unless something must change: the public model id, missing usage, members that
- * every client expects, or the encoding of embeddings. Throws `upstream_error` for an unusable answer.
+ * Returns the model server's bytes unless something must change. Changes are the public model id, missing usage,
+ * members that every client expects, and the encoding of embeddings. Throws `upstream_error` if the answer is unusable.
  */
 export function readAnswer(all: ByteSpan, request: AskedRequest, serving: Serving, names: AnswerNames): Answer {
-  // A byte-order mark precedes the answers of some servers.
+  // Some servers put a byte-order mark before the answer.
   const bytes = withoutMark(all);
   serving.trace?.answer(bytes);
   return plainAnswer(bytes, request, serving.model, names) ?? parsedAnswer(bytes, request, serving, names);
 }
 
-/** Returns an ordinary answer, in which only the model's name changes; undefined for any other answer. */
+/** Returns an ordinary answer, in which only the model's name changes. Returns undefined for any other answer. */
 function plainAnswer(
   bytes: ByteSpan,
   request: AskedRequest,
@@ -51,7 +51,7 @@ function plainAnswer(
   if (!found.isNothing("error") || !found.hasObjects("choices")) return undefined;
   if (found.firstByteOf("id") !== quote || !isDigit(found.firstByteOf("created"))) return undefined;
   if (!found.isText("object", dialect.answerObject)) return undefined;
-  // Parse the answer otherwise: calls may have to be completed, and a choice without a message is invalid.
+  // In this case the answer must be parsed: calls may have to be completed, and a choice without a message is invalid.
   if (dialect.isConversation && !found.hasPlainMessages) return undefined;
   const tier = found.firstByteOf("service_tier") === quote ? found.parsedValueOf("service_tier") : undefined;
   const isPlain = found.usage && servedOf(tier) === undefined;
@@ -65,8 +65,8 @@ function plainAnswer(
 }
 
 /**
- * Makes choices strict in place and reports whether one changed. Throws for a choice without a message, or if the
- * server reports that it gave a choice up.
+ * Completes choices in place, and reports whether any choice changed. Throws for a choice without a message, or if the
+ * server reports that it gave up a choice.
  */
 function strictWhole(choices: readonly unknown[], engine: Serving["deployment"]["engine"], id: string): boolean {
   for (const choice of choices) {
@@ -80,7 +80,7 @@ function isObject(value: unknown): boolean {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Returns the reported usage; undefined if a figure is missing. */
+/** Returns the reported usage, or undefined if a figure is missing. */
 function wholeUsage(said: unknown, tier: unknown): TokenUsage | undefined {
   return hasTotal(said) ? reportedUsage(said, tier) : undefined;
 }
@@ -116,8 +116,8 @@ function parsedAnswer(bytes: ByteSpan, request: AskedRequest, serving: Serving, 
 }
 
 /**
- * Returns new JSON for a member of a long list of embeddings, with the same result as `parsedAnswer` for a short one;
- * undefined for a member that stays.
+ * Returns new JSON for a member beside a long list of embeddings, or undefined if the member stays. The result is the
+ * same as that of `parsedAnswer` for a short list.
  */
 export function editedMember(
   name: string,
@@ -126,7 +126,7 @@ export function editedMember(
   { id, context, answerId }: LongModel,
 ): string | undefined {
   const { dialect } = request;
-  // OpenAI's API has no id here. Mistral's SDKs refuse an answer without an id.
+  // In OpenAI's API, this answer has no id. Mistral's SDKs refuse an answer without an id.
   if (name === "id") return typeof value === "string" ? undefined : JSON.stringify(answerId);
   if (name === "model") return JSON.stringify(id);
   if (name === "object") return JSON.stringify(dialect.answerObject);
@@ -138,8 +138,8 @@ export function editedMember(
 }
 
 /**
- * Returns the reported usage with an estimate in place of each impossible figure, or an estimate if no usage is
- * reported.
+ * Returns the reported usage, but with an estimate in place of each impossible figure. If no usage was reported,
+ * returns an estimate.
  */
 export function usageOf(
   reported: TokenUsage | undefined,

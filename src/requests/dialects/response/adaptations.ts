@@ -1,4 +1,5 @@
-// Lists what servers of Responses may refuse in a translated request. `store: false` is never left out.
+// Lists the parts of a translated request that servers of the Responses API may refuse. `store: false` is never left
+// out.
 import { type Adaptation, looseSchemas, textValue } from "../conversation/adaptations.ts";
 import { objectsOf } from "./json.ts";
 
@@ -26,7 +27,7 @@ export const responseAdaptations: readonly Adaptation[] = [
     name: "input without reasoning",
     ignored: "reasoning",
     isOnce: true,
-    // Another organization of the vendor wrote the reasoning.
+    // The server refuses encrypted reasoning if another organization of the vendor made it.
     words: /\bencrypted content\b.{0,400}\bcould not be verified\b/is,
     rewrite: (body) => {
       const input = objectsOf(body["input"]);
@@ -39,7 +40,7 @@ export const responseAdaptations: readonly Adaptation[] = [
   { path: "prompt_cache_key", ignored: "prompt_cache_key", isOfClient: true },
   { path: "service_tier", ignored: "service_tier", refusedValue: textValue },
   { path: "metadata", ignored: "metadata", isOfClient: true },
-  // The defaults of these members have the same effect as none.
+  // The default values of these members have the same effect as leaving the members out.
   { path: "parallel_tool_calls", only: true },
   { path: "temperature", only: 1 },
   { path: "top_p", only: 1 },

@@ -1,4 +1,4 @@
-// OpenAI's Responses as a conversation format.
+// OpenAI's Responses API as a conversation format.
 import type { ConversationFormat } from "../conversation/format.ts";
 import { responseAdaptations } from "./adaptations.ts";
 import { readRequest } from "./read-request.ts";

@@ -1,4 +1,4 @@
-// Reads JSON whose shape is uncertain.
+// Reads JSON values whose types have not been checked.
 
 export type Json = Readonly<Record<string, unknown>>;
 

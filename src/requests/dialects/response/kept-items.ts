@@ -1,9 +1,9 @@
-// Converts stored items, and finds references to them in a request.
+// Converts items that are or will be stored, and finds references to stored items in a request.
 import { newItemId } from "../../../domain/models/item-id.ts";
 import type { StoredItem } from "../../../domain/models/stored-response.ts";
 import { isObject, type Json, objectsOf, textOf } from "./json.ts";
 
-/** Reports whether a request refers to a stored response, a conversation, or an item of either. */
+/** Reports whether a request refers to a stored response, a stored conversation, or an item of one of them. */
 export function namesKept({ previous_response_id: previous, conversation, input }: Json): boolean {
   if (isNamed(previous) || isNamed(conversation)) return true;
   return Array.isArray(input) && input.some((item) => isObject(item) && isReference(item));
@@ -13,13 +13,14 @@ function isNamed(value: unknown): boolean {
   return value !== undefined && value !== null;
 }
 
-/** Reports whether an item refers to a stored one; clients may leave out its type. */
+/** Reports whether an item is a reference to a stored item. Clients may leave out the type of a reference. */
 export function isReference({ type, role }: Json): boolean {
   return type === "item_reference" || (!isNamed(type) && !isNamed(role));
 }
 
 /**
- * Returns the items of a request's own input in their stored form: each with an id, a message with its type and parts.
+ * Returns the items of a request's own input in the form in which they are stored. Each item gets an id, and each
+ * message gets its type and parts.
  */
 export function ownItems(input: unknown): StoredItem[] {
   if (typeof input === "string") return [keptItem({ role: "user", content: input })];
@@ -36,7 +37,10 @@ function keptItem(item: Json): StoredItem {
   return { status: "completed", ...item, id, type, content: parts };
 }
 
-/** Returns stored items for a model server. The server stores nothing, so it cannot resolve ids. */
+/**
+ * Returns stored items in the form for a model server. The ids are left out, because the server stores nothing and so
+ * cannot find items by id.
+ */
 export function itemsForEngine(items: readonly StoredItem[]): Json[] {
   return items.flatMap((item) => {
     const { type, role, id: _id, status: _status, ...rest } = item;
@@ -48,8 +52,8 @@ export function itemsForEngine(items: readonly StoredItem[]): Json[] {
 }
 
 /**
- * Returns reasoning that OpenAI accepts. Unless reasoning is encrypted, OpenAI looks it up by id and refuses an unknown
- * id. Reasoning with neither text nor encryption is dropped.
+ * Returns reasoning in a form that OpenAI accepts. If reasoning is not encrypted, OpenAI looks it up by its id and
+ * refuses an unknown id. Reasoning with neither text nor encryption is dropped.
  */
 function reasoningForEngine(item: Json): Json[] {
   const { id: _id, ...rest } = item;

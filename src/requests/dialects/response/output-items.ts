@@ -1,4 +1,4 @@
-// Builds the output items of a response piece by piece. Each item writes its events and its final form.
+// Builds the output items of a response piece by piece. Each item writes its own events and its final form.
 
 import type { Seal } from "../../../domain/seal.ts";
 import type { ReasoningProof } from "../conversation/conversation.ts";
@@ -7,14 +7,15 @@ import { isObject, type Json } from "./json.ts";
 import { sealReasoning } from "./sealed-reasoning.ts";
 
 /**
- * Receives the events of an item. `members` are the event's members except its type and number, as JSON without braces.
+ * Receives the events of an item. `members` contains all members of the event except its type and number, as JSON
+ * without the braces.
  */
 export interface EventSink {
   event(type: string, members: string): void;
 }
 
 interface ItemPosition {
-  /** The id of the item, and its index in the output. */
+  /** Id of the item, and index of the item in the output. */
   id: string;
   index: number;
 }
@@ -37,10 +38,10 @@ export abstract class OpenItem {
     return this.position.index;
   }
 
-  /** Ends the item and returns its final form. `isWhole` is false if the answer was cut off inside the item. */
+  /** Ends the item, and returns its final form. `isWhole` is false if the answer was cut off within this item. */
   abstract done(isWhole?: boolean): Json;
 
-  /** Returns the item as far as it got, for an answer that ends here. Clients must not act on the item. */
+  /** Returns the item as it is now, because the answer was cut off here. Clients must not act on the item. */
   abstract cut(): Json;
 
   protected added(item: Json): void {
@@ -59,7 +60,7 @@ export abstract class OpenItem {
   }
 }
 
-/** An item that is sent in one piece, because parts of it are of no use to clients. */
+/** An item that is sent in one piece. Clients could not use parts of it. */
 export class WholeItem extends OpenItem {
   readonly #item: Json;
 
@@ -78,7 +79,7 @@ export class WholeItem extends OpenItem {
   }
 }
 
-/** The type of an event with a piece of text. */
+/** The type of an event that contains a piece of text. */
 export const textDelta = "response.output_text.delta";
 
 type PartKind = "output_text" | "refusal";
@@ -88,7 +89,7 @@ export class OpenMessage extends OpenItem {
   #kind: PartKind | undefined;
   #text = "";
   #logprobs: unknown[] = [];
-  /** Beginning of the members in each event of the current part. */
+  /** The members with which each event of the current part begins. */
   #at = "";
 
   constructor(position: ItemPosition, events: EventSink) {
@@ -105,12 +106,12 @@ export class OpenMessage extends OpenItem {
     this.events.event(textDelta, `${this.#at},"delta":${JSON.stringify(text)},"logprobs":${logprobsText}`);
   }
 
-  /** Beginning of the members in each text event; undefined if no text is open. */
+  /** The members with which each text event begins. Undefined if no text is open. */
   get openText(): string | undefined {
     return this.#kind === "output_text" ? this.#at : undefined;
   }
 
-  /** Adds a piece of the open text. The caller writes its event. */
+  /** Adds a piece to the open text. The caller writes the event for this piece. */
   takeText(text: string): void {
     this.#text += text;
   }
@@ -121,7 +122,7 @@ export class OpenMessage extends OpenItem {
     this.events.event("response.refusal.delta", `${this.#at},"delta":${JSON.stringify(text)}`);
   }
 
-  /** Ends the current part; the next text begins a new one. */
+  /** Ends the current part. If more text arrives, it begins a new part. */
   endPart(): void {
     if (this.#kind === undefined) return;
     const text = JSON.stringify(this.#text);
@@ -166,7 +167,7 @@ export class OpenMessage extends OpenItem {
   }
 }
 
-/** Adds members that servers of chat completions may leave out and clients of Responses require. */
+/** Adds members that servers of chat completions may leave out but that clients of Responses require. */
 function logprobToWire(value: unknown): unknown {
   if (!isObject(value)) return value;
   const { bytes, top_logprobs: top } = value;
@@ -180,7 +181,8 @@ function likelyTokenToWire(value: unknown): unknown {
 
 export interface ReasoningOptions {
   /**
-   * True if reasoning is sent as a summary, which clients show if they ask for one; otherwise as the reasoning itself.
+   * True if reasoning is sent as a summary. Clients show a summary if they asked for one. If false, the reasoning
+   * itself is sent.
    */
   asSummary: boolean;
   /** True if the client keeps the reasoning in sealed form. */
@@ -189,7 +191,7 @@ export interface ReasoningOptions {
 }
 
 export class OpenReasoning extends OpenItem {
-  /** True if the model server sends the reasoning as a summary. */
+  /** True if the model server itself sends the reasoning as a summary. */
   readonly isSummary: boolean;
   readonly #options: ReasoningOptions;
   readonly #at: string;
@@ -234,8 +236,8 @@ export class OpenReasoning extends OpenItem {
   }
 
   /**
-   * Returns the sealed reasoning. A vendor's proof is sealed in any case, because the conversation could not continue
-   * without the proof. OpenAI's encrypted reasoning is sealed already and needs no text.
+   * Returns the sealed reasoning. A vendor's proof is always sealed, because without it the conversation could not
+   * continue. Encrypted reasoning of OpenAI is already sealed and needs no text.
    */
   #sealed(): string {
     const { isSealed, seal } = this.#options;
@@ -282,7 +284,7 @@ export class OpenCall extends OpenItem {
   }
 
   input(text: string): void {
-    // Text after complete arguments could only spoil them.
+    // If the arguments are complete, more text could only spoil them.
     if (this.isDone) return;
     this.#input += text;
     const type = this.#isCustom ? "response.custom_tool_call_input.delta" : "response.function_call_arguments.delta";
@@ -290,14 +292,14 @@ export class OpenCall extends OpenItem {
   }
 
   /**
-   * Reports whether the arguments are a complete object, so that more text could only spoil them. `{}` does not
-   * count, because some servers send it as a placeholder before the arguments.
+   * Reports whether the arguments are a complete object. More text could only spoil complete arguments. The text `{}`
+   * does not count as complete, because some servers send it as a placeholder before the real arguments.
    */
   isOver(): boolean {
     return !this.#isCustom && this.#input.trimEnd().endsWith("}") && isFilledObject(this.#input);
   }
 
-  /** Clients parse the arguments as JSON, so a call without any gets an empty object. */
+  /** A call without arguments gets an empty object, because clients parse the arguments as JSON. */
   done(isWhole = true): Json {
     if (isWhole && this.#input === "" && !this.#isCustom) this.input("{}");
     this.isDone = true;
@@ -343,7 +345,7 @@ function isFilledObject(text: string): boolean {
   }
 }
 
-/** Beginnings of ids, by which clients tell kinds of items apart. */
+/** Prefixes of item ids. Clients recognise the kind of an item by its prefix. */
 export const idPrefixes = {
   message: "msg",
   reasoning: "rs",

@@ -1,4 +1,4 @@
-// Reads the items of a Responses request as the turns of a conversation.
+// Reads the items of a Responses request into the turns of a conversation.
 import { fieldError } from "../../../base/errors.ts";
 import type { Seal } from "../../../domain/seal.ts";
 import { cacheOf } from "../conversation/cache-marks.ts";
@@ -9,7 +9,10 @@ import { isObject, type Json, objectsOf, textOf } from "./json.ts";
 import { partTypes, readParts } from "./read-parts.ts";
 import { openReasoning } from "./sealed-reasoning.ts";
 
-/** Calls of the vendor's own tools that the client runs; each becomes a call of a function with this name. */
+/**
+ * Types of calls of the vendor's own tools that the client runs. Each call becomes a call of the function with this
+ * name.
+ */
 const ownCalls: ReadonlyMap<unknown, { name: string; input: string }> = new Map([
   ["local_shell_call", { name: "local_shell", input: "action" }],
   ["shell_call", { name: "shell", input: "action" }],
@@ -23,9 +26,9 @@ const outputs: ReadonlySet<unknown> = new Set([
 
 export interface ReadItems {
   turns: ConversationMessage[];
-  /** Tools among the items. */
+  /** Tools that were found among the items. */
   tools: readonly { tools: unknown; place: string }[];
-  /** Places of items that other models cannot read, such as the result of a hosted tool. */
+  /** Places of items that other models cannot read, such as results of hosted tools. */
   leftOut: string[];
 }
 
@@ -51,7 +54,7 @@ class ItemReader {
   readonly #turns: ConversationMessage[] = [];
   readonly #tools: { tools: unknown; place: string }[] = [];
   readonly #leftOut: string[] = [];
-  /** Parts of the current assistant turn: all text and calls until a message of another role. */
+  /** The parts of the current assistant turn. They consist of all text and calls until a message with another role. */
   #said: AnswerPart[] = [];
   #saidAt = "";
   #saidId: string | undefined;
@@ -107,7 +110,7 @@ class ItemReader {
     const sealed = textOf(item["encrypted_content"]) || undefined;
     const ours = sealed === undefined ? undefined : openReasoning(this.#seal, sealed);
     const id = textOf(item["id"]);
-    // The gateway's own seal contains the whole reasoning, even if the client saw only a part.
+    // The gateway's own seal contains the whole reasoning, even if the client saw only part of it.
     if (ours && ours.text !== "") {
       this.#say({ type: "reasoning", text: ours.text, isSummary: false, proof: ours.proof, id }, place);
       return;
@@ -197,7 +200,7 @@ function resultOf(item: Json, place: string): ResultTurn {
   return { role: "tool", callId: callIdOf(item), parts, kind, cache: cacheOf(item), place };
 }
 
-/** Returns the id of the call, or the id of its item: some servers identify a call only by its item. */
+/** Returns the id of the call, or the id of its item. Some servers identify a call only by its item. */
 function callIdOf(item: Json): string {
   return textOf(item["call_id"]) ?? textOf(item["id"]) ?? "";
 }

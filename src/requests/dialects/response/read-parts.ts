@@ -1,15 +1,17 @@
-// Reads the parts of messages and tool results in a Responses request.
+// Reads the parts of messages and of tool results in a Responses request.
 import { fieldError } from "../../../base/errors.ts";
 import { cacheOf } from "../conversation/cache-marks.ts";
 import type { MediaSource, Part } from "../conversation/conversation.ts";
 import { isObject, type Json, textOf } from "./json.ts";
 
-/** Types of parts that this file reads. */
+/** Types of the parts that this file can read. */
 export const partTypes: ReadonlySet<unknown> = new Set([
   ...["input_text", "output_text", "text", "refusal", "input_image", "input_file", "input_audio"],
 ]);
 
-/** Reads the parts of a message's content. Throws `invalid_request` for a part that no other format can express. */
+/**
+ * Reads the parts of a message's content. Throws `invalid_request` if a part cannot be expressed in any other format.
+ */
 export function readParts(content: unknown, place: string): Part[] {
   if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
   if (!Array.isArray(content)) return [];
@@ -45,7 +47,7 @@ function readPart(part: Json, place: string): Part {
   }
 }
 
-/** Returns the detail; undefined for `auto`, which means the same as no value. */
+/** Returns the detail of an image. Returns undefined for `auto`, which means the same as no value. */
 function detailOf(detail: unknown): string | undefined {
   return detail === "auto" ? undefined : textOf(detail);
 }
@@ -58,7 +60,7 @@ function readAudio(part: Json, place: string): Part {
   return { type: "audio", data, format, place };
 }
 
-/** Reads the source of a part: a URL, a data URL, or the id of a file. */
+/** Reads the source of a part. The source is a URL, a data URL, or a file id. */
 function sourceOf(part: Json, member: string, place: string): MediaSource {
   const url = textOf(part[member]);
   const id = textOf(part["file_id"]);
@@ -70,7 +72,7 @@ function sourceOf(part: Json, member: string, place: string): MediaSource {
 function fileSource(part: Json, place: string): MediaSource {
   const data = textOf(part["file_data"]);
   if (data === undefined) return sourceOf(part, "file_url", place);
-  // The bare base64, an older form, is a PDF.
+  // In an older form, the data are base64 without a data URL. Such a file is always a PDF.
   return data.startsWith("data:") ? urlSource(data) : { kind: "data", mediaType: "application/pdf", data };
 }
 

@@ -1,4 +1,4 @@
-// Reads a Responses request as a conversation.
+// Reads a Responses request into a conversation.
 import { fieldError } from "../../../base/errors.ts";
 import type { Seal } from "../../../domain/seal.ts";
 import { cacheOf } from "../conversation/cache-marks.ts";
@@ -14,7 +14,7 @@ import { isObject, type Json, numberOf, textOf } from "./json.ts";
 import { readItems } from "./read-items.ts";
 import { readChoice, readTools } from "./read-tools.ts";
 
-/** Members that this file reads or the gateway handles. */
+/** Names of the members that this file reads or that the gateway handles elsewhere. */
 const known: ReadonlySet<string> = new Set([
   ...["model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "text", "reasoning", "stream"],
   ...["max_output_tokens", "temperature", "top_p", "top_logprobs", "include", "metadata", "user", "safety_identifier"],
@@ -43,7 +43,7 @@ export function readRequest(body: Json, seal: Seal): Conversation {
   return {
     turns: [...instructions(body["instructions"]), ...items.turns],
     tools,
-    // A compaction consists of a summary, so the model must not call tools.
+    // The result of a compaction is a summary, so the model must not call tools.
     toolChoice: tools.length > 0 && isToCompact(body) ? { type: "none" } : choice,
     parallelCalls: typeof body["parallel_tool_calls"] === "boolean" ? body["parallel_tool_calls"] : undefined,
     output: outputOf(body["text"]),
@@ -120,6 +120,7 @@ function othersOf(body: Json, leftOut: readonly string[]): Record<string, unknow
     const isDefault = value === null || (name === "truncation" && value === "disabled");
     return !known.has(name) && !isDefault;
   });
-  // The object is built from entries, so that a member named like a prototype member stays an own member.
+  // The object is built from entries. If a member has the same name as a prototype member, it still becomes an own
+  // member.
   return Object.fromEntries([...others, ...leftOut.map((place) => [place, true] as const)]);
 }

@@ -1,10 +1,13 @@
-// Reads the tools of a Responses request, and the choice among them.
+// Reads the tools of a Responses request, and the tool choice.
 import { fieldError } from "../../../base/errors.ts";
 import { cacheOf } from "../conversation/cache-marks.ts";
 import type { CallKind, Tool, ToolChoice } from "../conversation/conversation.ts";
 import { isObject, type Json, objectsOf, textOf } from "./json.ts";
 
-/** The vendor's own tools that the client runs, as functions with the arguments of the vendor's models. */
+/**
+ * The vendor's own tools that the client runs, as functions. Their arguments are the ones that the vendor's models
+ * write.
+ */
 const ownTools: ReadonlyMap<string, Json> = new Map([
   [
     "local_shell",
@@ -24,7 +27,7 @@ const ownTools: ReadonlyMap<string, Json> = new Map([
 
 export interface ReadTools {
   tools: Tool[];
-  /** Places of offered tools that only a vendor runs. */
+  /** Places of those offered tools that only a vendor can run. */
   leftOut: string[];
 }
 
@@ -65,7 +68,10 @@ function functionMembers(tool: Json): Pick<Tool, "parameters" | "strict"> {
   return { parameters, strict: typeof tool["strict"] === "boolean" ? tool["strict"] : undefined };
 }
 
-/** Returns the choice, and the tools that it allows. Throws if the choice demands a tool that only its vendor runs. */
+/**
+ * Returns the tool choice, and the tools that it allows. Throws if the choice demands a tool that only its vendor can
+ * run.
+ */
 export function readChoice(
   choice: unknown,
   tools: readonly Tool[],

@@ -1,4 +1,4 @@
-// Reads the answers of a model server that speaks Responses.
+// Reads the answers of a model server that uses the Responses API.
 import type { GatewayError } from "../../../base/errors.ts";
 import { ClientCalls } from "../conversation/call-names.ts";
 import type { CallNames } from "../conversation/conversation.ts";
@@ -14,14 +14,14 @@ export class ResponseReader implements ReplyReader {
   readonly #engine: EngineWords | undefined;
   #sink: ClientCalls | undefined;
   /**
-   * Items that have begun, by index, each with its id; and indices whose text arrived in pieces, so that the complete
-   * item adds no text.
+   * The id of each item that has begun, by the item's index. The second member holds the indices of items whose text
+   * arrived in pieces, so that no text of the complete item is added.
    */
   readonly #begun = new Map<number, unknown>();
   readonly #withText = new Set<number>();
-  /** Indices of items whose texts so far arrived only in their last events, without deltas. */
+  /** Indices of items whose texts have so far arrived only in the last events of the texts, without deltas. */
   readonly #withTextAtEnd = new Set<number>();
-  /** Indices at which the last item is complete. */
+  /** Indices for which the last item is complete. */
   readonly #over = new Set<number>();
   readonly #callIds = new Set<string>();
   #itemCount = 0;
@@ -29,7 +29,10 @@ export class ResponseReader implements ReplyReader {
   #hasRefusal = false;
   isOver = false;
 
-  /** `engine` removes secrets from the server's error messages; without it, the client does not get them. */
+  /**
+   * `engine` removes secrets from the server's error messages. Without `engine`, the client does not get these
+   * messages.
+   */
   constructor(names: CallNames, engine?: EngineWords) {
     this.#names = names;
     this.#engine = engine;
@@ -41,10 +44,10 @@ export class ResponseReader implements ReplyReader {
     const { type, delta, item } = data;
     const index = this.#indexOf(data);
     if (type === "error") throw this.#fault(data);
-    // Events after the end are ignored.
+    // Events that follow the end of the answer are ignored.
     if (this.isOver) return;
     if (typeof delta === "string") {
-      // A call that has not begun has no name yet. Its complete item will hold the whole call.
+      // If a call has not begun, its name is not known yet. The complete item will contain the whole call.
       if (type === "response.function_call_arguments.delta" && !this.#begun.has(index)) return;
       if (delta !== "") this.#withText.add(index);
       this.#withTextAtEnd.delete(index);
@@ -76,11 +79,11 @@ export class ResponseReader implements ReplyReader {
     this.#end(answer, undefined, sink);
   }
 
-  /** Reads the items that the stream left out: some servers send all items only in the last event. */
+  /** Reads the items that the stream left out. Some servers send all items only in the last event. */
   #finishItems({ output }: Json, sink: ReplySink): void {
     const items = objectsOf(output);
-    // The last event may give an item another id. So items count as left out only if the event has more items than have
-    // begun.
+    // In the last event, an item may have another id than before. Items therefore count as left out only if the event
+    // has more items than have begun.
     const areMore = items.length > this.#itemCount;
     const areIndexesTrue = !areMore && this.#begun.size === this.#itemCount;
     const hasBareText = this.#itemCount === 0 && this.#withText.size > 0;
@@ -95,8 +98,8 @@ export class ResponseReader implements ReplyReader {
   }
 
   /**
-   * Returns the index of an event's item. If the event has no index, as with llama-server, the item is found by its id;
-   * otherwise, an item that begins is a new one, and any other event belongs to the last item.
+   * Returns the index of an event's item. If the event has no index, as with llama-server, the item is found by its id.
+   * If its id is unknown, an item that begins is a new one, and any other event belongs to the last item.
    */
   #indexOf({ type, item, item_id: itemId, output_index: index }: Json): number {
     const reported = numberOf(index);
@@ -112,7 +115,10 @@ export class ResponseReader implements ReplyReader {
     return undefined;
   }
 
-  /** Reads a text or arguments that arrived without deltas, from the event with the whole text or arguments. */
+  /**
+   * Reads a text or arguments that arrived without deltas. The event that ends them contains the whole text or
+   * arguments.
+   */
   #sendAtEnd(type: string, index: number, data: Json, sink: ReplySink): void {
     const [delta, member] = wholeTexts[type] ?? [];
     const text = member && textOf(data[member]);
@@ -123,7 +129,7 @@ export class ResponseReader implements ReplyReader {
     this.#delta(delta, text, index, data, sink);
   }
 
-  /** Begins a new text for each part of a message, and a new paragraph for each part of reasoning. */
+  /** Begins a new text for each part of a message. Begins a new paragraph for each part of reasoning. */
   #partAdded({ part, content_index: index }: Json, sink: ReplySink): void {
     if (!isLater(index)) return;
     if (isObject(part) && part["type"] === "reasoning_text") sink.reasoning(parting, false);
@@ -159,7 +165,7 @@ export class ResponseReader implements ReplyReader {
     const { type } = item;
     const id = idOf(item);
     if (id !== undefined && this.#begun.get(index) === id) return;
-    // Some servers give all items the same index, so an item may begin where an earlier one did.
+    // Some servers give all items the same index. An item may therefore begin at an index that an earlier item had.
     if (this.#begun.has(index))
       for (const indexes of [this.#withText, this.#withTextAtEnd, this.#over]) indexes.delete(index);
     this.#begun.set(index, id);
@@ -176,7 +182,7 @@ export class ResponseReader implements ReplyReader {
     });
   }
 
-  /** Returns an id that no other call of the answer has, because clients match results to calls by id. */
+  /** Returns an id that no other call of the answer has. Clients find the call of a result by its id. */
   #callIdOf({ call_id: reportedId, id }: Json): string {
     const own = textOf(reportedId) || textOf(id);
     const callId = own && !this.#callIds.has(own) ? own : `call_${crypto.randomUUID().replaceAll("-", "")}`;
@@ -199,7 +205,7 @@ export class ResponseReader implements ReplyReader {
     const { type, content, summary } = item;
     if (isCall(item)) {
       const { arguments: values, input = values } = item;
-      // Some servers send arguments as an object instead of a text.
+      // Some servers send the arguments as an object instead of a text.
       const text = isObject(input) ? JSON.stringify(input) : textOf(input);
       if (text) sink.arguments(index, text);
       return;
@@ -223,12 +229,15 @@ export class ResponseReader implements ReplyReader {
     }
   }
 
-  /** `event` is the type of the last event. Some servers contradict it in the status, or leave the status out. */
+  /**
+   * Ends the answer. `event` is the type of the last event. In some servers' answers, the status contradicts this type
+   * or is missing.
+   */
   #end(response: Json, event: unknown, sink: ReplySink): void {
     const { usage, incomplete_details: details, error } = response;
     const status = statusOf(response, event);
     const isFailed = status === "failed" || status === "cancelled";
-    // Usage of a failed response counts as well, because it is charged.
+    // The usage of a failed response counts too, because the vendor charges for it.
     const reported = usageOf(usage, response);
     if (reported) sink.usage(isFailed ? { ...reported, isFinal: true } : reported);
     if (isFailed) throw this.#fault({ error });
@@ -243,7 +252,10 @@ export class ResponseReader implements ReplyReader {
   }
 }
 
-/** Events that end a text or arguments, each with its delta event and the member that holds the whole text. */
+/**
+ * Types of events that end a text or arguments. Each has the type of its delta event, and the name of the member that
+ * contains the whole text.
+ */
 const wholeTexts: Readonly<Record<string, readonly [delta: string, member: string]>> = {
   "response.output_text.done": ["response.output_text.delta", "text"],
   "response.refusal.done": ["response.refusal.delta", "refusal"],
@@ -259,8 +271,8 @@ function isCall({ type }: Json): boolean {
 }
 
 /**
- * Returns the status of a response. `event` is the type of a stream's last event, which some servers contradict in the
- * status.
+ * Returns the status of a response. `event` is the type of the stream's last event. Some servers report a status that
+ * contradicts this type.
  */
 export function statusOf({ status, incomplete_details: details }: Json, event: unknown): unknown {
   if (status === "failed" || status === "cancelled") return status;
@@ -271,7 +283,7 @@ export function statusOf({ status, incomplete_details: details }: Json, event: u
   return isObject(details) && textOf(details["reason"]) ? "incomplete" : "completed";
 }
 
-/** The separator between parts of reasoning. */
+/** The text between two parts of reasoning. */
 const parting = "\n\n";
 
 function isLater(index: unknown): boolean {
@@ -279,16 +291,16 @@ function isLater(index: unknown): boolean {
 }
 
 /**
- * Reports whether an item is a charged search. Items for pages that the model opened or searched have the same type and
- * are not charged.
+ * Reports whether an item is a web search that the vendor charges for. Items for pages that the model opened or
+ * searched have the same type, but no charge.
  */
 function isSearch({ type, action }: Json): boolean {
   return type === "web_search_call" && (!isObject(action) || (action["type"] ?? "search") === "search");
 }
 
 /**
- * Returns the reported usage; undefined if there is none. Tools that the model server ran are counted from the items of
- * the output.
+ * Returns the reported usage, or undefined if there is none. The items of the output show which tools the model server
+ * ran, and these are counted.
  */
 export function usageOf(usage: unknown, { service_tier: tier, output: items }: Json): ReplyUsage | undefined {
   if (!isObject(usage)) return undefined;

@@ -1,4 +1,4 @@
-// Writes an answer as a response: as its events, or as a whole.
+// Writes an answer as a response, either as events or as a whole.
 import type { ReasoningProof } from "../conversation/conversation.ts";
 import type {
   ReplyCall,
@@ -24,11 +24,13 @@ import {
 } from "./output-items.ts";
 import { type ResponseState, responseBase, responseState } from "./response-object.ts";
 
-/** Codes of a failed response that Codex acts upon; Codex treats all others as temporary. */
+/** Error codes of a failed response that Codex reacts to. Codex treats all other codes as temporary errors. */
 const knownCodes: ReadonlySet<string> = new Set([
   ...["context_length_exceeded", "insufficient_quota", "rate_limit_exceeded", "invalid_prompt", "server_is_overloaded"],
 ]);
-/** Errors for which a retry does not help are reported as `invalid_prompt`, because Codex gives up on this code. */
+/**
+ * If a retry does not help, the error is reported as `invalid_prompt`, because Codex does not retry after this code.
+ */
 const ownCodes: ReadonlyMap<string, string> = new Map([
   ["service_unavailable", "server_is_overloaded"],
   ...[
@@ -37,25 +39,25 @@ const ownCodes: ReadonlyMap<string, string> = new Map([
   ].map((code) => [code, "invalid_prompt"] as const),
 ]);
 
-/** Returns the failure code that clients know for an error code of the gateway. */
+/** Returns the error code of a failed response that clients know, for an error code of the gateway. */
 export function failureCode(code: string): string {
   return ownCodes.get(code) ?? (knownCodes.has(code) ? code : "server_error");
 }
 
 /**
- * Writes events for a request with `stream: true`. Calls stay open while others begin, because their arguments may be
- * interleaved. Any other item ends when the next item begins.
+ * Writes events if the request has `stream: true`. A call stays open while other calls begin, because the arguments of
+ * several calls may be interleaved. Any other item ends when the next item begins.
  */
 export class ResponseWriter implements ReplyWriter, EventSink {
   readonly #head: ReplyHead;
   readonly #base: Json;
   readonly #reasoningOptions: ReasoningOptions;
   readonly #output: Json[] = [];
-  /** Open items: the message, the reasoning, and the calls by their index. */
+  /** The items that are open: the message, the reasoning, and the calls by their index. */
   #message: OpenMessage | undefined;
   #reasoning: OpenReasoning | undefined;
   readonly #calls = new Map<number, OpenCall>();
-  /** Open calls whose arguments were not checked for completeness yet. */
+  /** Open calls for which it has not been checked yet whether their arguments are complete. */
   #newCalls: OpenCall[] = [];
   readonly #callIds = new Set<string>();
   readonly #isStream: boolean;
@@ -64,7 +66,7 @@ export class ResponseWriter implements ReplyWriter, EventSink {
   #events = "";
   #ended: ReplyEnd | undefined;
   #hasRefusal = false;
-  /** The text of a compaction so far, which becomes one item at the end; undefined for other answers. */
+  /** The text of a compaction so far. At the end, this text becomes one item. Undefined for other answers. */
   #summary: string | undefined;
 
   constructor(head: ReplyHead) {
@@ -97,7 +99,7 @@ export class ResponseWriter implements ReplyWriter, EventSink {
       this.#summary += text;
       return;
     }
-    // A token may be half a character: it has no text yet, but a probability.
+    // A token may be only half a character. Such a token has a probability, but no text yet.
     if (text !== "" || (logprobs && logprobs.length > 0)) this.#openMessage().text(text, logprobs);
   }
 
@@ -126,7 +128,8 @@ export class ResponseWriter implements ReplyWriter, EventSink {
     const before = this.#calls.get(index);
     if (before && !before.isDone) this.#end(before);
     const position = this.#nextPosition(call.kind);
-    // Some servers send calls without ids or with equal ids, but the client finds the result of a call by its id.
+    // Some servers send calls without ids, or several calls with the same id, but a client finds the result of a call
+    // by its id.
     const isFree = call.callId !== "" && !this.#callIds.has(call.callId);
     const callId = isFree ? call.callId : position.id.replace(/^[a-z]+/, "call");
     this.#callIds.add(callId);
@@ -172,7 +175,7 @@ export class ResponseWriter implements ReplyWriter, EventSink {
   }
 
   failure({ code, message }: ReplyFault): string {
-    // Clients act on finished items, so an item that was cut off is marked as incomplete.
+    // Clients act on finished items. If an item was cut off, it is therefore marked as incomplete.
     for (const item of this.#openItems()) this.#output[item.index] = item.cut();
     const state: ResponseState = {
       status: "failed",
@@ -193,7 +196,7 @@ export class ResponseWriter implements ReplyWriter, EventSink {
     const output = this.#output;
     if (reason === "length" || reason === "context")
       return { status: "incomplete", incomplete: "max_output_tokens", output, usage, mark };
-    // A refusal without text would look like an empty answer.
+    // If a refusal has no text, it would look like an empty answer.
     if (reason === "filter" || (reason === "refusal" && !this.#hasRefusal))
       return { status: "incomplete", incomplete: "content_filter", output, usage, mark };
     return { status: "completed", output, usage, mark, completedAt: this.#head.nowSeconds?.() };
@@ -250,11 +253,11 @@ export class ResponseWriter implements ReplyWriter, EventSink {
     this.#newCalls = [];
   }
 
-  /** Ends all items. The last item of an answer that was cut off is incomplete. */
+  /** Ends all open items. If the answer was cut off, its last item is incomplete. */
   #endAll(): void {
     const reason = this.#ended?.reason;
     const isCut = reason === "length" || reason === "context" || reason === "filter";
-    // A partial summary would lose the rest of the conversation, so it is dropped.
+    // If the summary is only partial, the rest of the conversation would be lost. Such a summary is dropped.
     if (this.#summary && !isCut) {
       const position = this.#nextPosition("compaction");
       this.#end(new WholeItem(position, this, compactionItem(position.id, this.#summary, this.#head.seal)));

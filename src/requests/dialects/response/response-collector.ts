@@ -1,8 +1,8 @@
-// Collects a response from the last event of its stream, which holds the whole response.
+// Collects a response from the last event of its stream. This event contains the whole response.
 import type { AnswerCollector } from "../answer.ts";
 import { isObject, type Json } from "./json.ts";
 
-/** Finds the beginning of the last event's data, which is one line because its JSON has no line breaks. */
+/** Matches the beginning of the last event's data. The data are one line, because their JSON has no line breaks. */
 export const lastEvent = /(?:^|\n)event: response\.(?:completed|incomplete|failed)\ndata: /;
 
 export class ResponseCollector implements AnswerCollector {

@@ -1,9 +1,9 @@
-// Builds the response object: members repeated from the request, and the state of the answer.
+// Builds the response object. It contains members repeated from the request, and the state of the answer.
 import type { AnswerMark } from "../answer.ts";
 import type { ReplyHead, ReplyUsage } from "../conversation/reply.ts";
 import { isObject, type Json } from "./json.ts";
 
-/** Members of the request that a response repeats, with their defaults. */
+/** Members of the request that a response repeats, and their default values. */
 const repeated: Readonly<Record<string, unknown>> = {
   background: false,
   frequency_penalty: 0,
@@ -24,12 +24,12 @@ const repeated: Readonly<Record<string, unknown>> = {
   user: null,
 };
 
-/** The storage members of a response that is not stored. */
+/** The members about storage, with their values for a response that is not stored. */
 const notKept = { store: false, previous_response_id: null, conversation: null };
 
 /**
- * Tiers that replace the requested tier in a response. Other names that servers report, such as a region, are not
- * tiers.
+ * The service tiers that replace the requested tier in a response. Servers also report other names there, such as a
+ * region, which are not tiers.
  */
 const pricedTiers: ReadonlySet<string> = new Set(["flex", "scale", "priority"]);
 
@@ -37,14 +37,14 @@ export interface ResponseState {
   status: "in_progress" | "completed" | "incomplete" | "failed";
   output: readonly Json[];
   usage?: ReplyUsage | undefined;
-  /** Completion time in Unix seconds. */
+  /** Time in Unix seconds at which the answer was completed. */
   completedAt?: number | undefined;
   incomplete?: string | undefined;
   mark?: AnswerMark | undefined;
   error?: { code: string; message: string } | undefined;
 }
 
-/** Returns the members that stay the same during an answer. */
+/** Returns the members that do not change during an answer. */
 export function responseBase({
   id,
   model,
@@ -65,7 +65,10 @@ export function responseBase({
   return Object.assign(base, notKept, members);
 }
 
-/** Adds the members that the Open Responses specification requires, empty or not, and removes credentials. */
+/**
+ * Adds to a tool the members that the Open Responses specification requires, even if they are empty, and removes
+ * credentials.
+ */
 export function toolToWire(tool: Json): Json {
   if (tool["type"] === "mcp") {
     const { authorization: _, ...shown } = tool;

@@ -1,4 +1,4 @@
-// Responses: OpenAI's format for agents, in which a conversation is a list of items.
+// The Responses API, OpenAI's format for agents. In this format, a conversation is a list of items.
 
 import type { GatewayError } from "../../../base/errors.ts";
 import { generates } from "../../../domain/models/operation.ts";
@@ -24,7 +24,7 @@ import { isWholeUsage, leftOut, requiredMembers } from "./strict-members.ts";
 import { StrictResponse, strictResponse } from "./strict-response.ts";
 import { unkeptResponse } from "./unkept-response.ts";
 
-/** Members that the model reads. */
+/** Names of the members that the model reads. */
 const shown = ["instructions", "input", "tools", "text"];
 
 const events: PassedEvents = {
@@ -48,12 +48,12 @@ const whole: PassedWhole = {
     found.isText("object", "response") &&
     found.isText("status", "completed") &&
     found.isNothing("error") &&
-    // An error has a member `type`; a response has none.
+    // An error has a member `type`, but a response has none.
     found.isNothing("type") &&
     found.hasWholeParts &&
     !found.holds("output", call),
   missing: { names: leftOut, values: (head) => requiredMembers(head, "completed") },
-  // Searches are charged. They are counted from the output items, which must be parsed.
+  // Vendors charge for searches. These are counted from the output items, so the items must be parsed.
   usage: (found) => {
     if (found.holds("output", search)) return undefined;
     const usage = found.parsedValueOf("usage");
@@ -100,7 +100,7 @@ export const response: Dialect = {
   stream: (request, names): AnswerStream => new PassedStream(events, request, names),
   reportsPromptFirst: false,
   keepAlive: comment,
-  // The error event depends on earlier events: a failed response repeats its output so far.
+  // The error event depends on earlier events, because a failed response repeats its output so far.
   errorEvent: undefined,
   kept: {
     as: "response",
@@ -118,8 +118,8 @@ export const response: Dialect = {
 };
 
 /**
- * Writes an error into a stream that is forwarded from a server that speaks Responses. Codex expects a failed response
- * and treats a stream without one as a broken connection. If no response has begun, a plain error event is sent.
+ * Writes an error into a stream that is forwarded from a server of the Responses API. Codex expects a failed response,
+ * and treats a stream without one as a broken connection. If no response has begun, a plain error event is written.
  */
 function errorEvent(rendered: string, fault: GatewayError, { answer, events: number }: BegunAnswer): string {
   const { error } = JSON.parse(rendered) as { error: { code: string; message: string; param?: string } };
@@ -130,7 +130,7 @@ function errorEvent(rendered: string, fault: GatewayError, { answer, events: num
         sequence_number: number,
         response: { ...answer, status: "failed", error: { code: failureCode(reportedCode(fault)), message } },
       }
-    : // OpenAI's clients read the members of the event; clients of Open Responses read its `error`.
+    : // OpenAI's clients read the members of the event itself. Clients of Open Responses read its member `error`.
       { type: "error", sequence_number: number, code: error.code, message, param: param ?? null, error };
   return `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
 }
@@ -151,7 +151,7 @@ function ownMembers(isKept: boolean, from: GoesOnFrom | undefined): OwnMembers {
 function isPlain({ tools, tool_choice: choice, input, text }: Readonly<Record<string, unknown>>): boolean {
   const plainTools = listOf(tools).every((tool) => isObject(tool) && tool["type"] === "function");
   const plainChoice = !isObject(choice) || choice["type"] === "function";
-  // llama-server silently ignores an output format.
+  // The model server llama-server ignores an output format, without an error.
   const form = isObject(text) && isObject(text["format"]) ? text["format"]["type"] : "text";
   return (
     plainTools && plainChoice && form === "text" && listOf(input).every((item) => isObject(item) && isPlainItem(item))
@@ -166,7 +166,7 @@ function isPlainItem({ type, role, content, output }: Readonly<Record<string, un
   return plainItems.has(type) && (type !== undefined || role !== undefined) && !hasFile;
 }
 
-/** Reads a Responses answer, or the chat completion that it was translated from. */
+/** Reads a Responses answer, or the chat completion from which the gateway translated it. */
 function answered(answer: unknown): readonly Said[] {
   if (!isObject(answer) || !Array.isArray(answer["output"])) return choicesSaid(answer);
   return answer["output"].filter(isObject).map((item) => ({ ...saidIn(item), role: "assistant" }));

@@ -1,4 +1,5 @@
-// Seals reasoning that a client stores for the gateway: the text, and the vendor's proof, which later requests need.
+// Seals reasoning that a client stores for the gateway. The seal contains the text, and the vendor's proof, which later
+// requests need.
 
 import type { Seal } from "../../../domain/seal.ts";
 import type { ReasoningProof } from "../conversation/conversation.ts";
@@ -14,8 +15,8 @@ export function sealReasoning(seal: Seal, { text, proof }: SealedReasoning): str
 }
 
 /**
- * Opens reasoning that the gateway sealed; undefined for any other text. Seals for clients of Messages contain only the
- * text.
+ * Opens reasoning that the gateway sealed. Returns undefined for any other text. Seals for clients of the Messages API
+ * contain only the text.
  */
 export function openReasoning(seal: Seal, sealed: string): SealedReasoning | undefined {
   const opened = seal.open(sealed);

@@ -1,4 +1,4 @@
-// Ends a stream that a quota stopped and whose server speaks Responses: the response so far becomes `incomplete`.
+// Ends a Responses stream that a quota stopped. The response so far becomes `incomplete`.
 import type { StopMark } from "../answer.ts";
 import type { ReplyUsage } from "../conversation/reply.ts";
 import type { BegunAnswer, StreamObserver } from "../translation/passed-stream.ts";
@@ -7,7 +7,10 @@ import { usageToWire } from "./response-object.ts";
 
 type Open = Record<string, unknown>;
 
-/** The place of the text of each delta: in a member of the item, or in a member of a part in a list of the item. */
+/**
+ * For each type of delta, the place of the text: a member of the item, or a member of a part in one of the item's
+ * lists.
+ */
 const ofItem: Readonly<Record<string, string>> = {
   "response.function_call_arguments.delta": "arguments",
   "response.mcp_call_arguments.delta": "arguments",
@@ -19,11 +22,11 @@ const ofPart: Readonly<Record<string, readonly [list: "content" | "summary", mem
   "response.reasoning_text.delta": ["content", "text"],
   "response.reasoning_summary_text.delta": ["summary", "text"],
 };
-/** Maximum number of characters that are collected and repeated at the end of an answer. */
+/** Maximum number of characters that are collected, to be repeated at the end of an answer. */
 const maxCharacters = 8 * 1024 * 1024;
 
 export class ObservedResponse implements StreamObserver {
-  /** Items by their index in the output. */
+  /** Items by their index in the output of the response. */
   readonly #items: Open[] = [];
   readonly #done = new Set<number>();
   #characters = 0;
@@ -31,7 +34,7 @@ export class ObservedResponse implements StreamObserver {
   see(event: Json): void {
     const index = numberOf(event["output_index"]);
     const type = textOf(event["type"]) ?? "";
-    // Indices from the server may be wrong, but items of the client must be consecutive.
+    // Indices from the server may be wrong, but the client's items must have consecutive indices.
     if (index === undefined || index < 0 || index > this.#items.length) return;
     if (type === "response.output_item.added" || type === "response.output_item.done") {
       if (isObject(event["item"])) this.#items[index] = structuredClone(event["item"]) as Open;
@@ -75,7 +78,8 @@ export class ObservedResponse implements StreamObserver {
   }
 
   /**
-   * Ends an open item. Clients act on finished calls, so a call that was cut off appears only in the final response.
+   * Ends an open item. Clients act on finished calls. A call that was cut off therefore appears only in the final
+   * response.
    */
   #end(item: Open, index: number, send: (event: Json) => void): void {
     if ("status" in item) item["status"] = "incomplete";

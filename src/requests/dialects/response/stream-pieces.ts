@@ -1,19 +1,19 @@
-// Describes the stream events that carry a piece of a response's item, and where each piece belongs.
+// Describes the stream events that contain a piece of a response's item, and the place where each piece belongs.
 
 export type PartList = "content" | "summary";
 
-/** A type of part, and the names of the events that stream its text. */
+/** A type of part, and the names of the events that contain pieces of its text. */
 export interface PartKind {
   readonly type: string;
-  /** The type of the items that have such parts. */
+  /** The type of items that have such parts. */
   readonly item: "message" | "reasoning";
   readonly list: PartList;
   /** Name of the part's member that contains the text. */
   readonly member: "text" | "refusal";
-  /** Names of the text's and the part's events, without the last component, such as `.delta`. */
+  /** Names of the events for the text and for the part, without the last component, such as `.delta`. */
   readonly textEvent: string;
   readonly partEvent: string;
-  /** The part as it begins, without its text. */
+  /** The part at its beginning, without its text. */
   readonly empty: Readonly<Record<string, unknown>>;
 }
 
@@ -39,7 +39,7 @@ export const partKinds: Readonly<Record<string, PartKind>> = {
   },
 };
 
-/** The names of the events that stream the input of a call, by the type of the call. */
+/** For each type of call, the names of the events that contain its input. */
 export const inputKinds: Readonly<Record<string, { readonly event: string; readonly member: "arguments" | "input" }>> =
   {
     function_call: { event: "response.function_call_arguments", member: "arguments" },
@@ -48,22 +48,23 @@ export const inputKinds: Readonly<Record<string, { readonly event: string; reado
 
 export interface PieceEvent {
   readonly step: "added" | "delta" | "done" | "note";
-  /** The type of the item; undefined if it may be a message or reasoning. */
+  /** The type of the item. Undefined if the item may be either a message or reasoning. */
   readonly item: string | undefined;
-  /** The item's list that contains the part; undefined for the input of a call. */
+  /** Name of the item's list that contains the part. Undefined for the input of a call. */
   readonly list: PartList | undefined;
   /**
-   * The kind of the part whose text the event streams; undefined for an event of the part itself, or of a call's input.
+   * The kind of the part whose text the event contains. Undefined for an event of the part itself, or of a call's
+   * input.
    */
   readonly part: PartKind | undefined;
-  /** Name of the member with the whole text or part, in an event that ends one. */
+  /** If an event ends a text or part, the name of the member that contains the whole text or part. */
   readonly whole: "text" | "refusal" | "arguments" | "input" | "part" | undefined;
 }
 
-/** The events that belong to an item, by type. */
+/** The events that belong to an item, by event type. */
 export const pieceEvents: ReadonlyMap<unknown, PieceEvent> = new Map([
   ...Object.values(partKinds).flatMap((kind) => textEvents(kind, kind.textEvent)),
-  // The Open Responses specification uses this name for the text of reasoning.
+  // In the Open Responses specification, the text of reasoning has this event name.
   ...textEvents(partKinds["reasoning_text"] as PartKind, "response.reasoning"),
   ...partEvents("response.content_part", undefined, "content"),
   ...partEvents("response.reasoning_summary_part", "reasoning", "summary"),

@@ -1,12 +1,12 @@
-// Finds the item that a stream event belongs to, even if its server leaves out ids and indices.
+// Finds the item that a stream event belongs to, even if the server leaves out ids and indices.
 import { isObject, type Json, textOf } from "./json.ts";
 import { inputKinds, type PartKind, type PartList, type PieceEvent, partKinds } from "./stream-pieces.ts";
 
-/** Maximum number of items, and of parts in an item. A server that sends more is faulty. */
+/** Maximum number of items, and of parts in one item. If a server sends more, it is faulty. */
 export const maxItems = 4_096;
 /**
- * Maximum number of characters that are collected from pieces, and maximum number of characters of the ended items that
- * are kept.
+ * Maximum number of characters that are collected from pieces. The ended items that are kept may have as many
+ * characters again.
  */
 const maxCharacters = 8 * 1024 * 1024;
 
@@ -19,11 +19,11 @@ export interface OpenPart {
 }
 
 export interface OpenItem {
-  /** The id for the client, and the server's id. */
+  /** The item's id for the client, and the id that the server gave it. */
   readonly id: string | undefined;
   readonly reportedId: string | undefined;
   readonly begun: Json;
-  /** True if the server left members out, so that the item may have to be built from its pieces. */
+  /** True if the server left out members, so that the item may have to be built from its pieces. */
   readonly isLean: boolean;
   readonly content: (OpenPart | undefined)[];
   readonly summary: (OpenPart | undefined)[];
@@ -31,7 +31,7 @@ export interface OpenItem {
   hasInput: boolean;
   isInputDone: boolean;
   isDone: boolean;
-  /** The final item as its server sent it, and as the client gets it. */
+  /** The final item as the server sent it, and as the client gets it. */
   reported?: Json;
   whole?: Json;
 }
@@ -43,7 +43,7 @@ export class StreamedItems {
   #characters = 0;
   #itemCharacters = 0;
 
-  /** Adds an item. `reportedIndex` is the item's index in the server's events. */
+  /** Adds an item. `reportedIndex` is the index of the item in the server's events. */
   add(
     index: number,
     reportedIndex: number | undefined,
@@ -61,7 +61,7 @@ export class StreamedItems {
     return open;
   }
 
-  /** Returns the index of an item that begins; some servers send the beginning twice. */
+  /** Returns the index of an item that begins. Some servers send the beginning of an item twice. */
   indexOfAdded(index: number | undefined, item: Json): number {
     const id = idOf(item);
     const known = this.#knownIndex(index, id);
@@ -72,7 +72,7 @@ export class StreamedItems {
     return isKnown ? known : this.all.length;
   }
 
-  /** Returns the index of an item that ends; some servers send the end twice. */
+  /** Returns the index of an item that ends. Some servers send the end of an item twice. */
   indexOfDone(index: number | undefined, item: Json): number {
     const id = idOf(item);
     if (index !== undefined || id !== undefined) {
@@ -103,7 +103,7 @@ export class StreamedItems {
     return this.#byId(id) ?? this.all.length;
   }
 
-  /** Returns the indices of the items in the last event. Items that appear only there follow all others. */
+  /** Returns the indices of the items in the last event. Items that appear only in this event follow all others. */
   indexesOf(items: readonly Json[]): number[] {
     const used = new Set<number>();
     let next = this.all.length;
@@ -122,7 +122,7 @@ export class StreamedItems {
     });
   }
 
-  /** Remembers a piece of text, for items that may have to be built from pieces. */
+  /** Keeps a piece of text, because some items may have to be built from their pieces. */
   keep(part: OpenPart, delta: unknown): void {
     if (typeof delta === "string" && this.#counts(delta)) part.text += delta;
   }
@@ -131,7 +131,7 @@ export class StreamedItems {
     if (typeof delta === "string" && this.#counts(delta)) open.input += delta;
   }
 
-  /** Ends an item. It is kept only if all kept items together stay short, because an image has megabytes. */
+  /** Ends an item. The item is kept only if all kept items together stay short, because an image has megabytes. */
   end(open: OpenItem, reported: Json, whole: Json): void {
     open.isDone = true;
     const characters = JSON.stringify(whole).length;
@@ -141,7 +141,7 @@ export class StreamedItems {
     open.whole = whole;
   }
 
-  /** Returns the items as sent to the client, for servers that leave them out of the last event. */
+  /** Returns the items as the client got them. They are used if the server leaves them out of the last event. */
   output(status: unknown): Json[] {
     const items = this.all.map((open) => open?.whole ?? (open?.isLean ? putTogether(open, status) : undefined));
     return items.filter(isObject);
@@ -157,8 +157,8 @@ export class StreamedItems {
   }
 
   /**
-   * Finds an item by its index; without an index, finds it by its id, or else returns the last item. Some servers give
-   * all items one id.
+   * Finds an item by its index. Without an index, finds it by its id, or else returns the last item. Some servers give
+   * all items the same id.
    */
   #knownIndex(index: number | undefined, id: string | undefined): number | undefined {
     if (index !== undefined) return this.#indexes[index];
@@ -192,7 +192,7 @@ function isRepeat({ reported }: OpenItem, item: Json): boolean {
   return reported !== undefined && JSON.stringify(reported) === JSON.stringify(item);
 }
 
-/** Builds an item from its pieces. */
+/** Builds an item from the collected pieces. */
 function putTogether({ begun, content, summary, input, hasInput }: OpenItem, status: unknown): Json {
   const own: Record<string, unknown> = { ...begun };
   if ("status" in own) own["status"] = status === "incomplete" ? "incomplete" : "completed";

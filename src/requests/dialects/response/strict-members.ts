@@ -1,4 +1,4 @@
-// Fills in members that a server which speaks Responses leaves out of a response, its items and their content.
+// Adds members that a server of the Responses API leaves out of a response, its items and their content.
 import type { AnswerMember, ScannedAnswer } from "../answer-scan.ts";
 import type { ReplyUsage } from "../conversation/reply.ts";
 import type { RepairHead } from "../translation/repair-head.ts";
@@ -6,7 +6,7 @@ import { isObject, type Json, numberOf, objectsOf, textOf } from "./json.ts";
 import { idPrefixes } from "./output-items.ts";
 import { formatToWire, responseBase, toolToWire, usageToWire } from "./response-object.ts";
 
-/** Members that the Open Responses specification requires and that some servers do not send. */
+/** Names of members that the Open Responses specification requires but that some servers do not send. */
 const neverNull = [
   ...(["object", "created_at", "status", "tools", "tool_choice", "truncation", "parallel_tool_calls", "text"] as const),
   ...(["temperature", "top_p", "presence_penalty", "frequency_penalty", "top_logprobs"] as const),
@@ -19,7 +19,7 @@ const nullable = [
 const required: readonly AnswerMember[] = [...neverNull, ...nullable];
 const none: readonly AnswerMember[] = [];
 
-/** Returns the required members that a scanned response leaves out. */
+/** Returns the required members that a scanned response does not have. */
 export function leftOut(found: ScannedAnswer): readonly AnswerMember[] {
   let names: AnswerMember[] | undefined;
   for (let at = 0; at < required.length; at++) {
@@ -31,15 +31,15 @@ export function leftOut(found: ScannedAnswer): readonly AnswerMember[] {
   return names ?? none;
 }
 
-/** Returns all required members with the values of the request, or neutral ones. */
+/** Returns all required members. Their values come from the request, or are neutral. */
 export function requiredMembers(head: RepairHead, status: unknown): Json {
   const completedAt = status === "completed" ? head.nowSeconds() : null;
   return { ...responseBase(head), status, completed_at: completedAt, incomplete_details: null, error: null };
 }
 
 /**
- * Returns the response with all required members, except for `output` and `usage`; the same object if none is missing.
- * `status` is the effective status.
+ * Returns the response with all required members except `output` and `usage`. If none is missing, returns the same
+ * object. `status` is the status that the response really has.
  */
 export function withRequired(response: Json, status: unknown, head: RepairHead): Json {
   let own: Record<string, unknown> | undefined;
@@ -62,7 +62,7 @@ export function withRequired(response: Json, status: unknown, head: RepairHead):
   return own ?? response;
 }
 
-/** Returns the tools with the three members that every function tool has; each of them may be null. */
+/** Returns the tools with the three members that every function tool has. Each of these members may be null. */
 function strictTools(tools: unknown): unknown {
   if (!Array.isArray(tools) || tools.every(isWholeTool)) return tools;
   return tools.map((tool: unknown) => (isWholeTool(tool) ? tool : toolToWire(tool as Json)));
@@ -89,7 +89,7 @@ function strictReasoning(reasoning: unknown): unknown {
   return isWhole ? reasoning : { effort: null, summary: null, ...reasoning };
 }
 
-/** Reports whether the usage of an ended response has all figures. */
+/** Reports whether the usage of an ended response has all its figures. */
 export function isWholeUsage(usage: unknown): boolean {
   if (!isObject(usage)) return false;
   const { input_tokens_details: input, output_tokens_details: output } = usage;
@@ -105,7 +105,8 @@ export function isWholeUsage(usage: unknown): boolean {
 }
 
 /**
- * Returns the usage of an ended response with all figures. `counted` replaces figures that the server does not report.
+ * Returns the usage of an ended response with all its figures. If the server does not report a figure, it comes from
+ * `counted`.
  */
 export function strictUsage(usage: unknown, counted: ReplyUsage): Json {
   const own = usageToWire(counted);
@@ -127,7 +128,7 @@ function missingCount(details: unknown, name: string): Json {
   return isObject(details) && typeof details[name] === "number" ? {} : { [name]: 0 };
 }
 
-/** Types of items that get an id, and the prefixes of their ids. */
+/** Types of items that get an id, with the prefix of the id for each type. */
 const prefixes: Readonly<Record<string, string>> = {
   message: idPrefixes.message,
   reasoning: idPrefixes.reasoning,
@@ -135,24 +136,26 @@ const prefixes: Readonly<Record<string, string>> = {
   custom_tool_call: idPrefixes.custom,
 };
 
-/** Returns an id for an item whose server gives it none. The same index in the same answer always gets the same id. */
+/**
+ * Returns an id for an item to which the server gave none. The same index in the same answer always gets the same id.
+ */
 export function itemIdAt(answerId: string, type: unknown, index: number): string | undefined {
   const prefix = prefixes[String(type)];
   return prefix && `${prefix}_${answerId.replace(/^resp_/, "")}_${index}`;
 }
 
 export interface StrictPosition {
-  /** The id of the answer, and the item's place in its output. */
+  /** The id of the answer, and the position of the item in the answer's output. */
   readonly answerId: string;
   readonly index: number;
-  /** Id that the client already got for the item. */
+  /** The id that the client has already got for the item. */
   readonly id?: string | undefined;
   readonly status: "in_progress" | "completed" | "incomplete";
-  /** True if the item is complete, so that a call without arguments takes none. */
+  /** True if the item is complete. If a complete call has no arguments, it takes none. */
   readonly isWhole: boolean;
 }
 
-/** Returns the item with the members that clients need: the same object if none is missing. */
+/** Returns the item with all members that clients need. If none is missing, returns the same object. */
 export function strictItem(item: Json, position: StrictPosition): Json {
   const { type } = item;
   const id = position.id ?? (textOf(item["id"]) || itemIdAt(position.answerId, type, position.index));
@@ -171,7 +174,7 @@ function strictMessageItem(item: Json, { status: expected }: StrictPosition): Js
   return isStrict ? item : { ...item, status, role, content };
 }
 
-/** Returns content as a list of parts: content may also be a plain text. */
+/** Returns the content as a list of parts. In the server's item, the content may be a plain text. */
 function strictContent(content: unknown): unknown {
   const text = textOf(content);
   if (text) return [{ type: "output_text", text, annotations: [] }];
@@ -180,7 +183,10 @@ function strictContent(content: unknown): unknown {
   return parts.every((part, index) => part === content[index]) ? content : parts;
 }
 
-/** Returns a part of a message's content with the members that clients need: the same object if none is missing. */
+/**
+ * Returns a part of a message's content with all members that clients need. If none is missing, returns the same
+ * object.
+ */
 export function strictPart(part: unknown): unknown {
   if (!isObject(part)) return part;
   const { type, text, annotations, refusal } = part;
@@ -190,8 +196,8 @@ export function strictPart(part: unknown): unknown {
 }
 
 /**
- * Fills in members of a call. A complete call without arguments gets an empty object. `reportedId` is the server's id
- * of the item.
+ * Adds missing members to a call. If a complete call has no arguments, it gets an empty object. `reportedId` is the
+ * item's id from the server.
  */
 function strictCall(
   item: Json,
@@ -207,7 +213,7 @@ function strictCall(
   return { ...item, call_id: own, arguments: values, status };
 }
 
-/** Members of reasoning that are left out if they would be null. */
+/** Names of members that are left out of reasoning if they would be null. */
 const neverNullOfReasoning = ["content", "encrypted_content", "status"] as const;
 
 function strictReasoningItem(item: Json): Json {
@@ -220,8 +226,9 @@ function strictReasoningItem(item: Json): Json {
 }
 
 /**
- * Returns the output of an ended response with the members that clients need: the same list if none is missing.
- * `positionOf` returns an item's index for the client, and the item's id if the client already got one.
+ * Returns the output of an ended response with all members that clients need. If none is missing, returns the same
+ * list. `positionOf` returns the index that an item has for the client, and the item's id if the client has already got
+ * one.
  */
 export function strictOutput(
   output: unknown,
@@ -234,7 +241,7 @@ export function strictOutput(
   const strict = items.map((item, position) => {
     const own = strictItem(item, {
       ...positionOf(item, position),
-      // An answer that was cut off ends inside its last item.
+      // If the answer was cut off, it ends within its last item.
       status: status === "incomplete" && position === last ? "incomplete" : "completed",
     });
     isStrict &&= own === item;

@@ -1,4 +1,5 @@
-// Completes the events of a server that speaks Responses: missing events are inserted, repeated ones dropped.
+// Completes the events of a server that uses the Responses API. Missing events are inserted, and repeated events are
+// dropped.
 import type { StreamHead, StreamRepair } from "../translation/passed-stream.ts";
 import type { RepairHead } from "../translation/repair-head.ts";
 import { isObject, type Json, numberOf, objectsOf, textOf } from "./json.ts";
@@ -19,7 +20,7 @@ import {
 const ends: ReadonlySet<unknown> = new Set(["response.completed", "response.incomplete", "response.failed"]);
 const begins: ReadonlySet<unknown> = new Set(["response.created", "response.queued", "response.in_progress"]);
 const [itemAdded, itemDone] = ["response.output_item.added", "response.output_item.done"];
-/** Values of a response's members at its beginning. */
+/** Values that members of a response have at its beginning. */
 const justBegun = { output: [], usage: null, completed_at: null, incomplete_details: null, error: null };
 
 export class StrictResponse implements StreamRepair {
@@ -27,21 +28,26 @@ export class StrictResponse implements StreamRepair {
   number = 0;
   readonly #head: StreamHead;
   readonly #items = new StreamedItems();
-  /** Id of a response that the server did not begin, and the first response id that the server sent. */
+  /** The id for a response whose beginning the server did not send, and the first response id that the server sent. */
   #ownId: string | undefined;
   #reportedId: string | undefined;
-  /** The response object in the stream's first event. */
+  /** The response object in the first event of the stream. */
   #begun: Json | undefined;
   #isInProgress = false;
-  /** Events to insert before the current one. */
+  /** Events that must be inserted before the current event. */
   #inserted = "";
   #next = 0;
-  /** The difference to the server's sequence numbers, caused by inserted and dropped events. */
+  /**
+   * The difference between the client's and the server's sequence numbers. It results from inserted and dropped events.
+   */
   #shift = 0;
   #isNumbered = false;
   #isCounting = false;
   #lastReported: Json | undefined;
-  /** Output index as the server's event reports it, and the indices of the items in the last event. */
+  /**
+   * The output index that the server's event contains. The third member holds the indices of the items in the last
+   * event.
+   */
   #reportedIndex: number | undefined;
   #piece: PieceEvent | undefined;
   #finalIndexes: readonly number[] = [];
@@ -51,7 +57,8 @@ export class StrictResponse implements StreamRepair {
   }
 
   /**
-   * Returns the event with the members that clients need in its item or response: the same object if none is missing.
+   * Returns the event, with all members that clients need in its item or response. If none is missing, returns the same
+   * object.
    */
   strict(event: Json): Json {
     const { type, item, response } = event;
@@ -71,7 +78,7 @@ export class StrictResponse implements StreamRepair {
     return piece ? this.#strictPiece(event, piece, index) : event;
   }
 
-  /** Returns the last event with complete usage, if its server reports less. */
+  /** Returns the last event with complete usage, in case the server reports less. */
   counted(event: Json): Json {
     const { type, response } = event;
     if (!isObject(response) || !ends.has(type) || isWholeUsage(response["usage"])) return event;
@@ -92,7 +99,7 @@ export class StrictResponse implements StreamRepair {
     return inserted;
   }
 
-  /** Reports whether the event repeats the previous event, number included. */
+  /** Reports whether the event repeats the previous event, including its number. */
   #isTwice(event: Json, reportedNumber: number | undefined): boolean {
     if (reportedNumber === undefined) return false;
     const last = this.#lastReported;
@@ -173,7 +180,7 @@ export class StrictResponse implements StreamRepair {
   }
 
   #admits(type: string, event: Json): boolean {
-    // In a response that has begun, pieces need no other checks.
+    // After the response has begun, pieces need no other checks.
     if (this.#piece && this.#isInProgress) return this.#admitsPlaced(type, event);
     const { response } = event;
     if (type === "response.created") {
@@ -224,11 +231,11 @@ export class StrictResponse implements StreamRepair {
 
   #admitsPiece({ item, list, step, part: reportedPart, whole }: PieceEvent, index: number, event: Json): boolean {
     let open = this.#items.all[index];
-    // An event that ends a text but lacks the text is dropped. One with the text is inserted later, from the whole
-    // item.
+    // If an event ends a text but does not contain the text, the event is dropped. An event with the text is inserted
+    // later, from the whole item.
     if (whole !== undefined && event[whole] === undefined) return false;
     if (!list) {
-      // The name of a call comes with its item, so a piece without an item has no name.
+      // The name of a call arrives with its item. Without an item, a piece of a call would have no name.
       if (!open) return false;
       return admitsInput(this.#items, open, step, event);
     }
@@ -274,12 +281,12 @@ export class StrictResponse implements StreamRepair {
     this.#insert({ type: "response.created", response: this.#begun });
   }
 
-  /** Returns a response object for the case that the server has sent none. */
+  /** Returns a response object if the server has sent none. */
   #withoutServer(): Json {
     return { ...requiredMembers(this.#head, "in_progress"), ...justBegun };
   }
 
-  /** Inserts the item of a piece. */
+  /** Inserts the beginning of the item to which a piece belongs. */
   #insertItem(itemIndex: number, { item_id: id }: Json, type: string): OpenItem {
     const item =
       type === "reasoning"
@@ -297,7 +304,7 @@ export class StrictResponse implements StreamRepair {
     return state;
   }
 
-  /** Ends items that are still open when the whole response arrives, and inserts missing items. */
+  /** When the whole response arrives, ends the items that are still open, and inserts missing items. */
   #finishItems(items: readonly Json[]): void {
     this.#reportedIndex = undefined;
     for (const [position, item] of items.slice(0, maxItems).entries()) {
@@ -387,7 +394,7 @@ function newPart(kind: PartKind): OpenPart {
   return { kind, text: "", hasText: false, isTextDone: false, isDone: false };
 }
 
-/** Returns the index of a part if its event has none. */
+/** Returns the index of a part, in case its event has none. */
 function partIndexOf(parts: readonly (OpenPart | undefined)[], step: PieceEvent["step"], kind: PartKind): number {
   const last = parts.at(-1);
   if (!last) return 0;
@@ -407,7 +414,7 @@ function admitsInput(items: StreamedItems, open: OpenItem, step: PieceEvent["ste
   return true;
 }
 
-/** Returns the item without content, as at its beginning. */
+/** Returns the item without content, in the form that it has at its beginning. */
 function emptied(item: Json): Json {
   const { type, status } = item;
   const input = inputKinds[String(type)];
@@ -416,7 +423,7 @@ function emptied(item: Json): Json {
   return input ? { ...begun, [input.member]: "" } : begun;
 }
 
-/** Returns a whole response with the members that clients need: the same object if none is missing. */
+/** Returns a whole response with all members that clients need. If none is missing, returns the same object. */
 export function strictResponse(response: Json, head: RepairHead): Json {
   const status = statusOf(response, undefined);
   const own = withRequired(response, status, head);

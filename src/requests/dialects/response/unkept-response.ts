@@ -1,10 +1,10 @@
-// Corrects a finished response that claims to be stored, if the store did not accept it.
+// Corrects a finished response that claims to be stored although the store did not accept it.
 import { editObject, scanObject } from "../../../base/text/json-text.ts";
 import { lastEvent } from "./response-collector.ts";
 
 /**
- * Returns the answer with `store` false and no conversation. `answer` is a whole response, or the last events of its
- * stream. Text without a response is returned unchanged.
+ * Returns the answer with `store` set to false and without a conversation. `answer` is a whole response, or the last
+ * events of its stream. A text without a response is returned unchanged.
  */
 export function unkeptResponse(answer: string): string {
   const found = lastEvent.exec(answer);
@@ -20,9 +20,7 @@ export function unkeptResponse(answer: string): string {
   return answer.slice(0, start) + data.slice(0, valueStart) + response + data.slice(valueEnd) + answer.slice(end);
 }
 
-/**
- * Sets `store` to false and `conversation` to null, because a response that is not stored belongs to no conversation.
- */
+/** Sets `store` to false and `conversation` to null. A response that is not stored belongs to no conversation. */
 function unkept(response: string): string {
   return editObject(response, scanObject(response), { store: "false", conversation: "null" });
 }

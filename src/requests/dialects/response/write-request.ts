@@ -1,4 +1,4 @@
-// Writes a conversation as a Responses request, for a model server that speaks Responses.
+// Writes a conversation as a Responses request, for a model server that uses the Responses API.
 
 import { fieldError } from "../../../base/errors.ts";
 import { toolSchema } from "../../../domain/tools/tool-schema.ts";
@@ -24,8 +24,8 @@ import type { Json } from "./json.ts";
 const noNames: WrittenRequest["names"] = new Map();
 
 /**
- * Writes a request whose answer the server must not store. Therefore the request asks for reasoning in the vendor's
- * encrypted form.
+ * Writes a request whose answer the server must not store. For this reason, the request asks for reasoning in the
+ * vendor's encrypted form.
  */
 export function writeRequest(conversation: Conversation, model: string): WrittenRequest {
   const { turns, tools, toolChoice, parallelCalls, output, thinking, maxTokens, sampling, stream, hints } =
@@ -55,13 +55,13 @@ export function writeRequest(conversation: Conversation, model: string): Written
   return { body: JSON.stringify(body), leftOut: leftOutOf(conversation, model), names: noNames };
 }
 
-/** The service tiers of OpenAI and Anthropic in OpenAI's names. */
+/** OpenAI's names for the service tiers of OpenAI and Anthropic. */
 const tiers: ReadonlyMap<string | undefined, string> = new Map([
   ...["auto", "default", "flex", "scale", "priority"].map((tier) => [tier, tier] as const),
   ["standard_only", "default"],
 ]);
 
-/** Reports whether OpenAI accepts the id or key; OpenAI refuses long ones, such as those of Claude Code. */
+/** Reports whether OpenAI accepts the id or key. OpenAI refuses long ones, such as those that Claude Code sends. */
 function isShort(hint: string | undefined): boolean {
   return hint === undefined || hint.length <= 64;
 }
@@ -79,7 +79,7 @@ function leftOutOf({ turns, cache, hints, others, thinking }: Conversation, mode
   return [...names.flatMap(([name, isLeftOut]) => (isLeftOut ? [name] : [])), ...Object.keys(others)];
 }
 
-/** Throws `invalid_request` for members that the format cannot express and that must not be lost. */
+/** Throws `invalid_request` if the format cannot express a member that must not be lost. */
 function requireSayable({ sampling, choices }: Conversation): void {
   if (choices !== undefined && choices !== 1) {
     throw fieldError("n", "must be 1: the model's server speaks Responses, which has one answer to a request.");
@@ -113,7 +113,7 @@ function itemsOf(turn: ConversationMessage): Json[] {
   }
 }
 
-/** Joins adjacent texts into one message; a call or reasoning is an item of its own. */
+/** Joins adjacent texts into one message. A call or reasoning becomes an item of its own. */
 function saidItems(parts: readonly AnswerPart[]): Json[] {
   const items: Json[] = [];
   let content: Json[] | undefined;
@@ -142,8 +142,8 @@ function callItem({ kind, callId, name, namespace, input }: Extract<AnswerPart, 
 }
 
 /**
- * Returns undefined for reasoning without OpenAI's own proof: without the proof, OpenAI refuses the text and does not
- * know the summary.
+ * Returns undefined for reasoning without OpenAI's own proof. Without this proof, OpenAI refuses the text of reasoning
+ * and does not know its summary.
  */
 function reasoningItem({ text, proof }: Extract<AnswerPart, { type: "reasoning" }>): Json | undefined {
   if (proof?.kind !== "encrypted") return undefined;
@@ -220,7 +220,7 @@ function toolsToWire(tools: readonly Tool[]): Json[] {
 
 function toolToWire({ kind, name, description, parameters, strict, format }: Tool): Json {
   if (kind === "custom") return { type: "custom", name, description, format };
-  // OpenAI's default for `strict` is true, which many schemas do not fit.
+  // OpenAI's default for `strict` is true, but many schemas do not meet the rules of strict mode.
   return { type: "function", name, description, parameters: toolSchema(parameters, strict), strict: strict ?? false };
 }
 
@@ -250,7 +250,7 @@ function formatToWire(output: OutputForm): Json {
   return { type: "json_schema", name, description, schema, strict: strict ?? false };
 }
 
-/** The effort for each range of thinking budgets, by the maximum in tokens. */
+/** The effort for each range of thinking budgets. `most` is the maximum budget in tokens. */
 const budgets: readonly (readonly [most: number, effort: string])[] = [
   [1_024, "minimal"],
   [4_096, "low"],

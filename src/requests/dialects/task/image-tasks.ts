@@ -1,4 +1,4 @@
-// The image tasks: an image is made from a text, or from other images.
+// The tasks for images: a model makes an image from a text, or from other images.
 import {
   imageEditRequest,
   imageEvent,
@@ -10,7 +10,7 @@ import { countOf } from "../reported-parts.ts";
 import { usageOf } from "../response/reply-reader.ts";
 import { type Json, jsonTask, type Task, type TaskEvents } from "./task.ts";
 
-/** Bytes of a large lossless image in base64. */
+/** Size in bytes of a large lossless image, encoded as base64. */
 const bytesOfImage = 24 * 1024 * 1024;
 
 const drawing = {
@@ -39,11 +39,11 @@ function eventsOf(kind: "image_generation" | "image_edit"): TaskEvents {
     isAsked: ({ stream }) => stream === true,
     last,
     delivered: { [last]: "b64_json", [part]: "b64_json" },
-    // An image that arrived only in part counts as an image.
+    // If only a part of an image arrived, it still counts as an image.
     units: (_, complete, begun) => ({ images: complete + (begun ? 1 : 0) }),
     ofWhole({ data, usage, created, ...others }) {
       const items = Array.isArray(data) ? (data as Json[]) : [];
-      // The reported usage covers all images of the answer together.
+      // The usage that a server reports applies to all images of the answer together.
       return items.map((item, i) => ({
         ...{ type: last, created_at: created, ...others, ...item },
         ...(i === items.length - 1 && usage !== undefined ? { usage } : {}),

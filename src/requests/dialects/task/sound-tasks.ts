@@ -1,4 +1,4 @@
-// Sound tasks: a text is spoken, or speech becomes text.
+// The tasks for sound: a model speaks a text, or converts speech to text.
 import {
   speechEvent,
   speechRequest,
@@ -86,7 +86,7 @@ export const transcription: Task = {
       const done = { type: "transcript.text.done", text, ...(usage === undefined ? {} : { usage }) };
       return [{ type: "transcript.text.delta", delta: text }, done];
     },
-    // vLLM streams a transcript as chunks of a chat completion.
+    // The server vLLM streams a transcript as chunks of a chat completion.
     ofChunks: {
       delta: (delta) => ({ type: "transcript.text.delta", delta }),
       done(text, usage) {
@@ -114,7 +114,7 @@ export const translation: Task = {
   schema: translationRequest,
 };
 
-/** Counts code points, because half a surrogate pair is no character. */
+/** Returns the number of code points, because half a surrogate pair is not a character. */
 function charactersOf(text: unknown): number {
   if (typeof text !== "string") return 0;
   let characters = 0;
@@ -122,13 +122,16 @@ function charactersOf(text: unknown): number {
   return characters;
 }
 
-/** Returns whole seconds, at least one, because vendors bill by the nearest second; undefined for an invalid figure. */
+/**
+ * Returns whole seconds, at least one, because vendors bill to the nearest second. Returns undefined for an invalid
+ * figure.
+ */
 function wholeSeconds(seconds: unknown): number | undefined {
   if (typeof seconds !== "number" || !Number.isFinite(seconds) || seconds < 0) return undefined;
   return Math.min(Math.max(1, Math.round(seconds)), Number.MAX_SAFE_INTEGER);
 }
 
-/** Usage has either tokens or seconds, never both. */
+/** Returns the reported usage. It has either tokens or seconds, never both. */
 function heardUsage({ usage, duration }: Json): ReplyUsage | undefined {
   const reported = (typeof usage === "object" && usage !== null ? usage : {}) as Json;
   const input = (reported["input_token_details"] ?? reported["input_tokens_details"] ?? {}) as Json;

@@ -1,4 +1,5 @@
-// Reads the answer to a task: the client gets the server's text, except for the model's name and added members.
+// Reads the answer to a task. The client gets the server's text, except for the model's name and members that the
+// gateway adds.
 import { type ByteSpan, withoutMark } from "../../../base/bytes/byte-span.ts";
 import type { Answer, AskedRequest, Serving } from "../answer.ts";
 import { reportedFault } from "../engine-fault.ts";
@@ -8,9 +9,9 @@ import { edited, parseObject, ReadAnswer } from "../read-answer.ts";
 import type { Json, Task } from "./task.ts";
 import { usageOfTask } from "./task-usage.ts";
 
-/** Reads a whole answer. Throws `upstream_error` for an unusable answer. */
+/** Reads a whole answer. Throws `upstream_error` if the answer is unusable. */
 export function readTaskAnswer(task: Task, all: ByteSpan, request: AskedRequest, serving: Serving): Answer {
-  // A byte-order mark precedes the answers of some servers.
+  // Some servers put a byte-order mark before the answer.
   const bytes = withoutMark(all);
   serving.trace?.answer(bytes);
   const { text } = bytes;
@@ -23,12 +24,15 @@ export function readTaskAnswer(task: Task, all: ByteSpan, request: AskedRequest,
   return new ReadAnswer(edited(text, { ...completed, ...(isNamed ? {} : { model: JSON.stringify(id) }) }), usage);
 }
 
-/** Returns the text of a transcript. Its tokens are not estimated, because transcriptions are counted in seconds. */
+/**
+ * Returns the text of a transcript. The tokens of a transcript are not estimated, because transcriptions are counted in
+ * seconds.
+ */
 function heardIn({ text }: Json, { answersText }: Task): Delivered {
   return { bytes: answersText === true && typeof text === "string" ? Buffer.byteLength(text) : 0, tokens: 0 };
 }
 
-/** Returns the answer in this text. Throws `upstream_error` for an invalid one. */
+/** Returns the answer in this text. Throws `upstream_error` if the answer is invalid. */
 export function requireAnswer(task: Task, text: string, serving: Serving): Json {
   const answer = parseObject(text);
   if (answer["error"] !== undefined && answer["error"] !== null) {

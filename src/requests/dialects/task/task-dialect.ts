@@ -1,4 +1,4 @@
-// Builds the dialect of a task. All tasks share it, except for the members of their entries in tasks.ts.
+// Builds the dialect of a task. All tasks have the same dialect, except for what their entries in tasks.ts define.
 import { generates } from "../../../domain/models/operation.ts";
 import { hasMediaPart, shownTokens } from "../conversation/shown-tokens.ts";
 import type { Dialect } from "../dialect.ts";
@@ -10,7 +10,10 @@ import { readTaskAnswer } from "./task-answer.ts";
 import { TaskStream } from "./task-stream.ts";
 import { usageOfTask } from "./task-usage.ts";
 
-/** Members have the order of all dialects, so that property reads stay monomorphic. */
+/**
+ * Builds the dialect. Its members have the same order as in all dialects, so that the engine can read properties
+ * quickly (monomorphic reads).
+ */
 export function taskDialect(task: Task): Dialect {
   const { operation, endpoint, capability, schema, promptMember, shownMembers } = task;
   return {
@@ -39,7 +42,7 @@ export function taskDialect(task: Task): Dialect {
     generates: generates[operation],
     knowsNewerLimit: true,
     width: () => 1,
-    // A task with files counts as having media, because its token counts do not follow from its text.
+    // A task with files counts as having media, because its number of tokens cannot be estimated from its text.
     hasMedia: task.form ? () => true : hasMediaPart,
 
     answerList: Object.keys(task.answerMembers)[0] ?? "",
@@ -64,7 +67,7 @@ export function taskDialect(task: Task): Dialect {
   };
 }
 
-/** Returns the format of long answers. Only answers with images are long; other answers are read as a whole. */
+/** Returns the format of long answers. Only answers with images are long. Other answers are read as a whole. */
 function longFormat(task: Task): LongFormat | undefined {
   if (task.itemBytes === 0) return undefined;
   return {

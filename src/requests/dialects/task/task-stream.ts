@@ -1,4 +1,4 @@
-// The event stream of a task: each event goes to the client as its server wrote it, and usage is counted on the way.
+// The event stream of a task. The client gets each event as the server wrote it, and usage is counted at the same time.
 import { type ByteSpan, withoutMark } from "../../../base/bytes/byte-span.ts";
 import { decodeByteText, encodeByteText } from "../../../base/bytes/byte-text.ts";
 import { GatewayError } from "../../../base/errors.ts";
@@ -15,7 +15,10 @@ import { requireAnswer } from "./task-answer.ts";
 import { usageOfTask } from "./task-usage.ts";
 
 const typePattern = /^[\w.-]{1,64}$/;
-/** Maximum characters of a transcript that arrives in chunks, because its last event repeats all of them. */
+/**
+ * Maximum length in characters of a transcript that arrives in chunks. It is limited because the last event repeats all
+ * characters.
+ */
 const maxChunksLength = 4_194_304;
 
 export class TaskStream implements AnswerStream {
@@ -26,22 +29,26 @@ export class TaskStream implements AnswerStream {
   readonly #events: TaskEvents;
   readonly #request: AskedRequest;
   #serving: Serving | undefined;
-  /** The sum of the usage that the final events reported. */
+  /** The sum of the usage in all final events. */
   #reported: ReplyUsage | undefined;
   /**
-   * UTF-8 bytes of delivered text. Bytes of sound and images are not counted, because they do not show a token count.
+   * Number of delivered text bytes in UTF-8. Bytes of sound and images do not count, because they do not show how many
+   * tokens there are.
    */
   #textBytes = 0;
-  /** Number of complete items, and whether a part of a further item has arrived. */
+  /** Number of complete items. The second member tells whether a part of a further item has arrived. */
   #complete = 0;
   #begun = false;
   #hasEndMark = false;
-  /** The text and the usage of an answer in the format of chat completions; undefined if it has none of its chunks. */
+  /**
+   * The text and the usage of an answer that arrives as chunks of a chat completion. Undefined if no such chunk has
+   * arrived.
+   */
   #chunked: { text: string; usage: Json | undefined } | undefined;
-  /** Number of requested items. */
+  /** Number of items that the request asks for. */
   readonly #expected: number;
 
-  /** Throws if the task has no events. */
+  /** Throws if the task cannot be streamed. */
   constructor(task: Task, request: AskedRequest) {
     if (!task.events) throw new GatewayError("internal_error", `There is no stream of ${task.endpoint}.`);
     this.#task = task;
@@ -91,10 +98,10 @@ export class TaskStream implements AnswerStream {
   }
 
   isEnd(data: string): boolean {
-    // Some servers end the stream with the end mark of chat completions.
+    // Some servers end the stream with the end mark of the chat completions format.
     if (!isEndMark(data)) return false;
     this.#hasEndMark = true;
-    // In a stream of chunks, the end mark becomes the last event.
+    // If the stream consists of chunks, the end mark becomes the last event.
     return !this.#chunked || this.isOver;
   }
 
@@ -120,7 +127,7 @@ export class TaskStream implements AnswerStream {
     this.#serving?.trace?.chunk(event);
     if (typeof type !== "string" || !typePattern.test(type)) throw malformed("an event without a type");
     this.#observe(type, event);
-    // JSON over several data lines becomes one line for clients that read line by line.
+    // If JSON has several lines, it is written as one line, because some clients read line by line.
     const data = received.includes("\n") ? encodeByteText(JSON.stringify(event)) : received;
     return `event: ${type}\ndata: ${data}\n\n`;
   }
@@ -162,7 +169,7 @@ export class TaskStream implements AnswerStream {
     const serving = this.#serving as Serving;
     const answer = requireAnswer(this.#task, withoutMark(bytes).text, serving);
     const events = this.#events.ofWhole(answer).map((event) => this.#written(event));
-    // Usage of the whole answer applies only if the events reported none.
+    // The usage of the whole answer is used only if the events reported none.
     this.#reported ??= this.#task.usage(answer);
     return events.join("");
   }
@@ -184,7 +191,7 @@ function isObject(value: unknown): value is Json {
   return typeof value === "object" && value !== null;
 }
 
-/** Adds the usage of one more image, because each image reports its own. */
+/** Adds up usage, because each image reports only its own. */
 function added(one: ReplyUsage, other: ReplyUsage): ReplyUsage {
   const sum = (a: number | undefined, b: number | undefined) =>
     a === undefined && b === undefined ? undefined : (a ?? 0) + (b ?? 0);

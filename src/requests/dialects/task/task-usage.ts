@@ -1,5 +1,5 @@
-// Returns the usage of a task: reported figures, with estimated tokens and requested units where the server reports
-// none.
+// Returns the usage of a task. It consists of reported figures. If the server reports none, tokens are estimated and
+// units are taken from the request.
 import type { TokenUsage } from "../../../domain/usage/usage.ts";
 import type { UsageUnits } from "../../../domain/usage/usage-parts.ts";
 import type { AskedRequest } from "../answer.ts";
@@ -8,23 +8,29 @@ import { type Delivered, isFarBelow } from "../least-usage.ts";
 import { detailsOf, partsOf } from "../reported-parts.ts";
 
 /**
- * A report above this multiple of the figure from the request is ignored: the most compressed sound has about a
- * hundredth of the usual bytes.
+ * If a reported figure is more than this multiple of the figure from the request, the report is ignored. The most
+ * compressed sound has about a hundredth of the usual bytes.
  */
 const maxTimes = 1_000;
 /**
- * A report of fewer seconds than this part of the request's estimate is ignored: an estimate from bytes is at most a
- * few times too long.
+ * If a report has fewer seconds than this part of the request's estimate, the report is ignored. An estimate from bytes
+ * is at most a few times too long.
  */
 const leastPart = 1 / 10;
-/** Maximum UTF-8 bytes of text per spoken second, subtitle times included: fast speech has about 30. */
+/**
+ * Maximum number of UTF-8 bytes of text for each spoken second, including subtitle times. Fast speech has about 30
+ * bytes.
+ */
 const spokenBytesPerSecond = 80;
-/** Tokens per second of sound (transcription models have 10 to 50), and the lowest credible value. */
+/**
+ * Number of tokens for each second of sound (transcription models have 10 to 50), and the lowest number that is
+ * credible.
+ */
 const [soundTokensPerSecond, minSoundTokensPerSecond] = [10, 0.1];
 
 /**
- * `asked` holds the units of the request. `delivered` is the text of the answer; its token count is an estimate, or 0
- * if its tokens are not counted.
+ * Returns the usage of a task. `asked` holds the units of the request. `delivered` is the text of the answer. Its token
+ * count is an estimate, or 0 if its tokens are not counted.
  */
 export function usageOfTask(
   reported: ReplyUsage | undefined,
@@ -50,7 +56,10 @@ export function usageOfTask(
   return { promptTokens: tokens, completionTokens, estimated: !isAccepted, parts: partsOf({ ...reported, details }) };
 }
 
-/** A transcript takes time to speak, so its length sets a minimum for the seconds, however short the file seems. */
+/**
+ * Raises the seconds to the time that it takes to speak the transcript. This minimum applies however short the file
+ * seems.
+ */
 function withSpoken(units: UsageUnits, bytes: number): UsageUnits {
   const { seconds } = units;
   return seconds === undefined

@@ -1,5 +1,5 @@
-// A task: a model answers one request, which is JSON or a form, as a whole, by events or with bytes. A new task needs
-// an entry in tasks.ts, and its path in domain/models/operation.ts.
+// A task is an operation in which a model answers one request. The request is JSON or a form. The answer is whole, a
+// stream of events, or bytes. A new task needs an entry in tasks.ts, and its path in domain/models/operation.ts.
 import type { z } from "zod";
 import type { CapabilityName } from "../../../domain/models/capabilities.ts";
 import type { Operation } from "../../../domain/models/operation.ts";
@@ -10,50 +10,61 @@ export type Json = Readonly<Record<string, unknown>>;
 
 export interface Task {
   readonly operation: Operation;
-  /** The endpoint in words, as part of a sentence. */
+  /** Name of the endpoint, as part of a sentence. */
   readonly endpoint: string;
   readonly capability: CapabilityName;
-  /** Paths of the endpoint for clients. */
+  /** The URL paths of the endpoint for clients. */
   readonly paths: readonly string[];
   readonly doc: TaskDoc;
-  /** Schema of the request body; for a form, of the equivalent JSON. */
+  /** Schema of the request body. If the request is a form, this is the schema of the equivalent JSON. */
   readonly schema: z.ZodType;
   readonly answer: z.ZodType;
-  /** The description of the form; undefined if the task accepts only JSON. */
+  /** The description of the form. Undefined if the task accepts only JSON. */
   readonly form: TaskForm | undefined;
-  /** The description of the events; undefined if the answer is always whole. */
+  /** The description of the events. Undefined if the answer is always whole. */
   readonly events: TaskEvents | undefined;
-  /** Reports whether a whole answer to such a request is bytes that are forwarded as they arrive. */
+  /** Reports whether the answer to this request, if it is not streamed, is bytes that are forwarded as they arrive. */
   answersBytes(body: Json): boolean;
-  /** True if the answer is text, whatever its format. */
+  /** True if the answer is text, in whatever format. */
   readonly answersText: boolean;
-  /** Throws `invalid_request` for faults that the schema cannot express. */
+  /** Checks a request. Throws `invalid_request` for faults that the schema cannot express. */
   check(body: Json): void;
-  /** Returns members, as JSON, that are added to the client's for servers that know only another name for a member. */
+  /**
+   * Returns members, as JSON, that are added to the client's members. Some servers know a member only by another name.
+   */
   added(body: Json): Readonly<Record<string, string>> | undefined;
-  /** The member that holds the prompt, and all members whose text a model reads. */
+  /** Name of the member that holds the prompt, and names of all members whose text a model reads. */
   readonly promptMember: string;
   readonly shownMembers: readonly string[];
   /**
-   * Returns how often a model reads the members in `repeated`: for example, a query once for each document. At least 1.
+   * Returns how often a model reads the members in `repeated`, for example a query once for each document. The number
+   * is at least 1.
    */
   readings(body: Json): number;
-  /** Members that a model reads repeatedly; all other members are read once. */
+  /** Names of the members that a model reads repeatedly. All other members are read once. */
   readonly repeated: readonly string[];
-  /** Maximum tokens of the answer as its server counts them; 0 if answers have none, undefined if unknown. */
+  /**
+   * Maximum number of tokens in the answer, as the server counts them. The number is 0 if answers have no tokens, and
+   * undefined if it is unknown.
+   */
   answerTokens(body: Json): number | undefined;
-  /** Units that are counted beside tokens, as far as the request determines them; undefined if there are none. */
+  /**
+   * Returns the units that are counted besides tokens, as far as the request determines them. Returns undefined if
+   * there are none.
+   */
   units(body: Json): UsageUnits | undefined;
-  /** Members of which an answer must have at least one. `items` is a list with items, none of which is null. */
+  /**
+   * Names of members, of which an answer must have at least one. `items` means a list that has items and no null items.
+   */
   readonly answerMembers: Readonly<Record<string, "items" | "list" | "text">>;
-  /** Bytes of one item of an answer. The prompt or `n` sets the number of items. */
+  /** Maximum size in bytes of one item of an answer. The prompt or `n` sets the number of items. */
   readonly itemBytes: number;
   /**
-   * Returns members, as JSON, that the client gets in addition to the server's. Throws `upstream_error` for an answer
-   * that does not fit the request. `context` is the model's context in tokens, if known.
+   * Returns members, as JSON, that the client gets in addition to the server's members. Throws `upstream_error` if the
+   * answer does not fit the request. `context` is the model's context in tokens, if known.
    */
   completed(answer: Json, body: Json, context: number | undefined): Readonly<Record<string, string>> | undefined;
-  /** Returns the usage that an answer, or its last event, reports; undefined if there is none. */
+  /** Returns the usage that an answer or its last event reports, or undefined if there is none. */
   usage(answer: Json): ReplyUsage | undefined;
 }
 
@@ -61,42 +72,46 @@ export interface TaskDoc {
   readonly operationId: string;
   readonly summary: string;
   readonly description?: string;
-  /** The example of a JSON request; left out for a form. */
+  /** An example of a JSON request. Tasks with a form have none. */
   readonly example?: Json;
   readonly answerDescription: string;
 }
 
-/** Describes the form of a task (multipart/form-data). */
+/** Describes the form that clients send for a task (multipart/form-data). */
 export interface TaskForm {
-  /** Names of the file fields; the first is required. */
+  /** Names of the file fields. Only the first field is required. */
   readonly files: readonly [string, ...string[]];
-  /** True if clients may send JSON instead. */
+  /** True if clients may send JSON instead of the form. */
   readonly orJson: boolean;
 }
 
-/** Describes the event stream of a task. */
+/** Describes the stream of events that a task has. */
 export interface TaskEvents {
-  /** Schema of one event, for the reference. */
+  /** Schema of one event, for the API reference. */
   readonly shape: z.ZodType;
   /** Reports whether the request asks for a stream. */
   isAsked(body: Json): boolean;
-  /** The type of the event that completes the answer or one item of it; such an event may report usage. */
+  /** The type of the event that completes the answer or one of its items. Such an event may report usage. */
   readonly last: string;
-  /** Members of events that hold a part of the answer, by the type of the event. */
+  /** For each type of event, the name of the member that holds a part of the answer. */
   readonly delivered: Readonly<Record<string, string>>;
   /**
-   * Returns the units of a stream that ended early, after this many complete items. If `begun` is true, a part of one
-   * more item arrived.
+   * Returns the units of a stream that ended early, after this number of complete items. If `begun` is true, a part of
+   * one more item arrived.
    */
   units?(units: UsageUnits, complete: number, begun: boolean): UsageUnits;
-  /** Returns the events for an answer that arrived whole. */
+  /** Returns the events for an answer that arrived as a whole. */
   ofWhole(answer: Json): readonly Json[];
-  /** Translates a stream in the format of chat completions; undefined if no server sends the task's answer in it. */
+  /**
+   * Functions that translate a stream in the chat completions format. Undefined if no server sends the task's answer in
+   * this format.
+   */
   readonly ofChunks?: { delta(text: string): Json; done(text: string, usage: Json | undefined): Json };
 }
 
 /**
- * Defaults for tasks with JSON requests whose members have the same names at every server, and with whole JSON answers.
+ * Default values for tasks whose request and whole answer are JSON, and whose members have the same names at every
+ * server.
  */
 export const jsonTask = {
   form: undefined,

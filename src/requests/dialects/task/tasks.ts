@@ -1,4 +1,5 @@
-// The tasks, one entry each: request, answer and usage. Tasks with files and streams have files of their own.
+// Lists the tasks. Each entry describes the request, the answer and the usage of one task. Tasks with files or streams
+// are in other files.
 import { decision, decisionRequest } from "../../../wire/tasks/decision.ts";
 import { moderationRequest, moderationResult } from "../../../wire/tasks/moderation.ts";
 import { rerankRequest, rerankResult, scoreRequest, scoreResult } from "../../../wire/tasks/rerank.ts";
@@ -10,9 +11,9 @@ import { type Json, jsonTask, type Task } from "./task.ts";
 import { detokenize, tokenize } from "./tokens.ts";
 
 const nothing: Json = {};
-/** Maximum tokens of the answer to one question: names, values and their probabilities. */
+/** Maximum number of tokens in the answer to one question: names, values and their probabilities. */
 const tokensOfAnswer = 256;
-/** Documents that one search unit covers (Cohere, "How does pricing work for Rerank?"). */
+/** Number of documents that one search unit covers (Cohere, "How does pricing work for Rerank?"). */
 const documentsOfUnit = 100;
 const [firsts, seconds] = [
   ["text_1", "data_1", "queries", "query"],
@@ -124,8 +125,8 @@ const decisions: Task = {
   answer: decision,
   promptMember: "input",
   shownMembers: ["input", "questions"],
-  // Read once for each question, unless the server reads the input once for all questions. Its reported usage counts
-  // then.
+  // The model reads the input once for each question, unless the server reads it once for all questions. In that case,
+  // the usage that the server reports counts.
   repeated: ["input"],
   readings: ({ questions }) => itemsIn(questions),
   answerTokens: ({ questions }) => tokensOfAnswer * itemsIn(questions),
@@ -141,7 +142,7 @@ export const tasks: readonly Task[] = [
   ...[tokenize, detokenize],
 ];
 
-/** Returns the tokens of the prompt. Jina and vLLM report only the total, which equals the prompt. */
+/** Returns the tokens of the prompt. Jina and vLLM report only the total, which is equal to the prompt tokens. */
 function promptUsage(answer: Json): number | undefined {
   const usage = memberOf(answer, "usage");
   return countOf(usage["prompt_tokens"]) ?? countOf(usage["total_tokens"]) ?? countOf(usage["input_tokens"]);
@@ -155,7 +156,7 @@ function itemsIn(value: unknown): number {
   return Array.isArray(value) ? Math.max(1, value.length) : 1;
 }
 
-/** Returns the number of items in the first of these members that is present. */
+/** Returns the number of items in the first of these members that the body has. */
 function itemsOf(body: Json, names: readonly string[]): number {
   const name = names.find((one) => body[one] !== undefined);
   return name === undefined ? 1 : itemsIn(body[name]);

@@ -1,11 +1,13 @@
-// Converts text to tokens, and tokens to text. Requests and answers contain the member names of both vLLM and
-// llama-server.
+// Converts text to tokens, and tokens to text. Requests and answers have both vLLM's and llama-server's member names.
 import { fieldError } from "../../../base/errors.ts";
 import { detokenizeRequest, detokenizeResult, tokenizeRequest, tokenizeResult } from "../../../wire/tasks/tokens.ts";
 import { malformed } from "../malformed.ts";
 import { jsonTask, type Task } from "./task.ts";
 
-/** Members that both tasks share. Converting between text and tokens costs nothing, because no model reads the text. */
+/**
+ * Members that both tasks have in common. Conversion between text and tokens costs nothing, because no model reads the
+ * text.
+ */
 const uncounted = {
   ...jsonTask,
   capability: "tokenize",
@@ -64,7 +66,7 @@ export const tokenize: Task = {
   completed(answer, body, context) {
     const { tokens, count, max_model_len: most } = answer;
     const isCounted = typeof count === "number";
-    // llama-server treats a request without a text as one with an empty text.
+    // The model server llama-server treats a request without text like one with an empty text.
     if (body["messages"] !== undefined && !isCounted) {
       throw malformed("no count: this server makes no tokens of messages");
     }
@@ -93,7 +95,7 @@ export const detokenize: Task = {
   promptMember: "tokens",
   answerMembers: { prompt: "text", content: "text", text: "text" },
   completed(answer) {
-    // SGLang names the member `text`.
+    // In SGLang's answers, the member with the text has the name `text`.
     const { prompt, content, text } = answer;
     const said = JSON.stringify(prompt ?? content ?? text);
     return addedTo({

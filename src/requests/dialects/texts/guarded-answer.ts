@@ -1,4 +1,4 @@
-// Checks a whole answer by guardrails, which replace the texts that they mask or block.
+// Checks a whole answer with guardrails. They replace the texts that they mask or block.
 import type { Answer } from "../answer.ts";
 import { sayWithheld } from "./streamed-texts.ts";
 import { checkTexts, type TextGuard } from "./text-guard.ts";
@@ -9,14 +9,14 @@ export async function guardedAnswer(answer: Answer, guard: TextGuard): Promise<A
   const isChanged = await checkTexts(answeredTexts(parsed), guard);
   const isBlocked = guard.blockedBy !== undefined;
   if (isBlocked) withhold(parsed);
-  // Emptied after the check, because these members only repeat checked texts in pieces.
+  // These members are emptied after the check, because they only repeat checked texts in pieces.
   const isLess = dropRepeated(parsed);
   if (!isChanged && !isBlocked && !isLess) return answer;
   const text = JSON.stringify(parsed);
   return { body: text, text, usage: answer.usage };
 }
 
-/** Removes tool calls, because a call that was cut off is invalid, and sets the finish reason. */
+/** Removes tool calls, because a call that was cut off would be invalid, and sets the finish reason. */
 function withhold(answer: Record<string, unknown>): void {
   const { choices, content, output } = answer;
   for (const choice of Array.isArray(choices) ? choices : []) {
@@ -35,13 +35,13 @@ const emptied: ReadonlySet<string> = new Set(["logprobs", "words", "token_ids", 
 
 /**
  * Removes the content of members that repeat the text in pieces too small for guardrails. Reports whether there were
- * any.
+ * any such members.
  */
 function dropRepeated(value: unknown): boolean {
   if (!isContainer(value)) return false;
   let isLess = false;
   for (const [name, member] of Object.entries(value)) {
-    // The input of a tool is the model's own data, so its members stay.
+    // The input of a tool is the model's own data, so nothing in it is emptied.
     if (name === "input") continue;
     if (!emptied.has(name) || !isContainer(member)) {
       if (dropRepeated(member)) isLess = true;

@@ -1,4 +1,4 @@
-// Checks a streamed answer by guardrails, which hold back, mask or block texts within the client's events.
+// Checks a streamed answer with guardrails. They hold back, mask or block texts within the client's events.
 
 import type { ByteSpan } from "../../../base/bytes/byte-span.ts";
 import { decodeByteText, encodeByteText } from "../../../base/bytes/byte-text.ts";
@@ -10,32 +10,35 @@ import { type Event, type PieceSlot, sayWithheld, textsOfEvent } from "./streame
 import { ContentBlocked, type GuardedText, guardedWhole, type TextGuard } from "./text-guard.ts";
 import type { TextSlot } from "./text-slots.ts";
 
-/** A text of the answer that has begun. */
+/** A text of the answer that has begun and may continue. */
 interface OpenText {
   readonly guarded: GuardedText;
-  /** Returns an event like the text's last event, with another piece of the text. */
+  /**
+   * Returns an event with another piece of the text. Everything else in the event is as in the last event of this text.
+   */
   with: PieceSlot["with"];
   /**
-   * The text as the model server sent it, if the format repeats it at its end, and the text as passed on to the client.
+   * The text as the model server sent it, in case the format repeats the text at its end. `given` is the text that the
+   * client got.
    */
   raw: string;
   given: string;
-  /** The last characters that were passed on, as context for the next check. */
+  /** The last characters that the client got, as context for the next check. */
   before: string;
 }
 
-/** A buffered event for the client, with its pieces of texts. */
+/** A buffered event for the client, and the pieces of texts in it. */
 interface Entry {
   readonly pieces: readonly { readonly open: OpenText; given: string; put(text: string): void }[];
   render(): string;
 }
 
 /**
- * Number of characters that are checked together. From the first number on, a check begins at the end of a sentence; at
- * the second, in any case.
+ * Number of characters that are checked together. After the first number, a check begins at the end of a sentence.
+ * After the second number, it begins in any case.
  */
 const [sentenceWindow, maxWindowLength] = [80, 400];
-/** Maximum number of events that are buffered without a check; most of these have no text. */
+/** Maximum number of events that are buffered without a check. Most of these events have no text. */
 const maxBufferedEvents = 256;
 const contextLength = 400;
 const sentenceEnd = /[.!?\n。！？]\s?$/;
@@ -43,24 +46,27 @@ const noText: GuardedText = { feed: () => "", end: () => "" };
 const noMark: StopMark = { stopped_by: "quota", quota: {} };
 
 export class GuardedStream implements AnswerStream {
-  /** The unguarded stream. */
+  /** The stream of the same answer without the check. */
   readonly inner: AnswerStream;
   readonly #guard: TextGuard;
   readonly #texts = new Map<string, OpenText>();
-  /** Ended texts, by their content as the model server sent it. */
+  /** Texts that have ended, by their content as the model server sent it. */
   readonly #whole = new Map<string, OpenText>();
   #buffered: Entry[] = [];
   #bufferedLength = 0;
   #bufferedEvents = 0;
   #isDue = false;
-  /** Characters of remembered texts. Each text counts twice: as received, and as passed on. */
+  /** Number of characters in remembered texts. Each text counts twice: as it was received, and as the client got it. */
   #knownLength = 0;
-  /** Events whose check is complete, and the number of characters of all events that are in a check or past it. */
+  /**
+   * Events whose check is complete. The second member is the number of characters in all events that are being checked
+   * or have been checked.
+   */
   #asked: Entry[] = [];
   #askedEvents = 0;
   #asking: Promise<void> | undefined;
   #number: number | undefined;
-  /** Events of the same batch that precede the blocked text. */
+  /** Events of the same batch that come before the blocked text. */
   #last = "";
   #isCut = false;
 
@@ -118,7 +124,7 @@ export class GuardedStream implements AnswerStream {
   }
 
   servedBy({ model, deployment }: Serving): void {
-    // The trace is left out, because it would record texts that the guardrails hold back.
+    // The trace is left out, because it would record texts that the guardrails are holding back.
     this.inner.servedBy({ model, deployment });
   }
 
@@ -135,7 +141,8 @@ export class GuardedStream implements AnswerStream {
   }
 
   /**
-   * The approximate buffered bytes: texts that have not ended, events, and texts that the format repeats at the end.
+   * Approximate number of buffered bytes. It includes texts that have not ended, events, and texts that the format
+   * repeats at the end.
    */
   get bufferedBytes(): number {
     return (
@@ -143,7 +150,7 @@ export class GuardedStream implements AnswerStream {
     );
   }
 
-  /** True if the buffered events must be checked before further events are taken. */
+  /** True if the buffered events must be checked before more events are taken. */
   get isDue(): boolean {
     return this.#isDue;
   }
@@ -156,19 +163,22 @@ export class GuardedStream implements AnswerStream {
     return this.#cutWhereBlocked(this.#pass(this.inner.whole(bytes)));
   }
 
-  /** Ends the stream. If the guard asks a service, call `ask` and `taken` for the buffered events first. */
+  /**
+   * Ends the stream. If the guard asks a service, the buffered events still need calls of `ask` and `taken` before this
+   * function.
+   */
   ending(): string {
     this.#end("");
     return this.#pass(this.inner.ending());
   }
 
-  /** Stops the stream. At the client's own limit, buffered events are checked as at a regular end. */
+  /** Stops the stream. If it stops at the client's own limit, the buffered events are checked as at a regular end. */
   stopped(mark: StopMark | undefined): string {
     if (mark === undefined) {
       this.#end("");
       return this.#pass(this.inner.stopped(mark));
     }
-    // The service is not asked after a stop, so unchecked events are dropped.
+    // After a stop, the service is not asked, so events that have not been checked are dropped.
     if (this.#guard.asks) return this.#lastOf(this.inner.stopped(mark));
     this.#end("");
     for (const event of this.inner.stopped(mark).split("\n\n")) if (event !== "") this.#add(event);
@@ -179,12 +189,12 @@ export class GuardedStream implements AnswerStream {
     if (error instanceof ContentBlocked) return this.#last + this.#lastOf(this.inner.stopped(noMark));
     if (!this.#guard.asks) this.#end("");
     const rest = this.#guard.asks ? "" : this.#release();
-    // `lastOf` also replaces the texts in the error event, because a failed response repeats all its texts.
+    // In the error event, `lastOf` also replaces the texts, because a failed response repeats all its texts.
     return rest + this.#lastOf(this.inner.errorEvent(rendered, error));
   }
 
   /**
-   * Checks all buffered events, once any earlier check is complete. The promise settles when `taken` can return the
+   * Checks all buffered events after any earlier check is complete. When the promise settles, `taken` can return the
    * result.
    */
   ask(): Promise<void> {
@@ -226,7 +236,7 @@ export class GuardedStream implements AnswerStream {
     });
   }
 
-  /** Returns the buffered events after their check. Throws ContentBlocked if the guardrails block them. */
+  /** Returns the buffered events after their check. If the guardrails block them, throws ContentBlocked. */
   taken(): string {
     const asked = this.#asked;
     this.#asked = [];
@@ -242,7 +252,7 @@ export class GuardedStream implements AnswerStream {
     throw new ContentBlocked(blockedBy);
   }
 
-  /** Adds one or several events, in byte text. */
+  /** Adds one or more events, in byte text. */
   #pass(events: string): string {
     for (const event of events.split("\n\n")) if (event !== "") this.#add(event);
     if (this.#guard.asks && this.#bufferedLength > 0) {
@@ -298,7 +308,7 @@ export class GuardedStream implements AnswerStream {
     return { open, given, put };
   }
 
-  /** Checks a text that did not arrive in pieces. */
+  /** Checks a text that arrived as a whole and not in pieces. */
   #feedWhole({ text, isJson, put }: TextSlot): Entry["pieces"][number] {
     const given = guardedWhole(this.#guard, text, isJson);
     const open: OpenText = { guarded: noText, with: () => ({}), raw: text, given: "", before: "" };
@@ -308,7 +318,7 @@ export class GuardedStream implements AnswerStream {
     return { open, given, put };
   }
 
-  /** Ends the texts whose keys begin with `beginning`, and queues their last characters as events. */
+  /** Ends the texts whose keys begin with `beginning`, and adds their last characters to the queue as events. */
   #end(beginning: string): void {
     for (const [key, open] of this.#texts) {
       if (!key.startsWith(beginning)) continue;
@@ -358,7 +368,8 @@ export class GuardedStream implements AnswerStream {
   }
 
   /**
-   * Returns the last events, with the texts as passed on. If the rest is withheld, the events give that as the reason.
+   * Returns the last events, with the texts that the client got. If the rest of the answer is withheld, the events give
+   * that as the finish reason.
    */
   #lastOf(last: string): string {
     this.#drop();
@@ -381,7 +392,7 @@ export class GuardedStream implements AnswerStream {
     return events;
   }
 
-  /** Reports whether the event has a sequence number, which must be changed for the client. */
+  /** Reports whether the event has a sequence number. For the client, this number must be changed. */
   #isRenumbered(event: Event): boolean {
     const { sequence_number: number } = event;
     if (typeof number !== "number") return false;
@@ -399,14 +410,14 @@ export class GuardedStream implements AnswerStream {
   }
 }
 
-/** Reports whether the event holds neither choices nor usage. */
+/** Reports whether the event contains neither choices nor usage. */
 function isEmpty({ choices, usage }: Event): boolean {
   return Array.isArray(choices) && choices.length === 0 && (usage === undefined || usage === null);
 }
 
 const dataLine = /^data: ?(.*)$/m;
 
-/** Returns undefined for an event without JSON data: a comment, or the end mark. */
+/** Returns undefined if an event has no JSON data. Such an event is a comment or the end mark. */
 function eventOf(written: string): Event | undefined {
   const data = dataLine.exec(written)?.[1];
   return data === undefined || data === endMark ? undefined : (JSON.parse(decodeByteText(data)) as Event);

@@ -1,20 +1,20 @@
-// Finds pieces of texts in stream events of each format, and finds which texts an event ends.
+// Finds pieces of texts in the stream events of each API format, and finds which texts an event ends.
 import { isContainer, isNoText, type TextSlot, textsAt, textsIn } from "./text-slots.ts";
 
 export type Event = Record<string, unknown>;
 
-/** A piece of a text; `key` identifies the text within the answer. */
+/** A piece of a text. `key` identifies the text within the answer. */
 export interface PieceSlot extends TextSlot {
   readonly key: string;
-  /** Returns an event that holds only `text`, as another piece of this text. */
+  /** Returns an event that contains only `text`, as another piece of this text. */
   with(text: string): Event;
 }
 
 export interface EventTexts {
   readonly pieces: readonly PieceSlot[];
-  /** Whole texts, most of which arrived in pieces before. */
+  /** Texts that the event contains as a whole. Most of them already arrived in pieces. */
   readonly wholes: readonly TextSlot[];
-  /** Beginnings of the keys of texts that have ended; "" means all texts. */
+  /** Beginnings of the keys of texts that have ended. The beginning "" means all texts. */
   readonly ends: readonly string[];
 }
 
@@ -40,10 +40,10 @@ export function textsOfEvent(event: Event): EventTexts {
   return ofTyped(event, type);
 }
 
-/** Members of a choice that repeat its text. */
+/** Names of members that repeat the text of their choice. */
 const repeated = ["logprobs", "token_ids", "prompt_token_ids", "prompt_logprobs"] as const;
 
-/** Finds texts in events of chat completions and completions. */
+/** Finds texts in events of the chat completions and completions formats. */
 function ofChoices(event: Event, choices: readonly unknown[]): EventTexts {
   const pieces: PieceSlot[] = [];
   const wholes = othersIn(event, "choices");
@@ -64,14 +64,14 @@ function ofChoices(event: Event, choices: readonly unknown[]): EventTexts {
   return { pieces, wholes, ends };
 }
 
-/** Finds texts in members that only some servers add. */
+/** Finds texts in members that only some servers send. */
 function othersIn(container: Event, ...known: readonly string[]): TextSlot[] {
   const others = Object.keys(container).filter((name) => !known.includes(name) && !isNoText(name));
   return others.flatMap((name) => textsAt(container, name));
 }
 
 function ofDelta(pieces: PieceSlot[], delta: Event, index: number, made: (delta: Event) => Event): void {
-  // `reasoning_details` repeats the reasoning beside it.
+  // The member `reasoning_details` repeats the reasoning in the member beside it.
   if ("reasoning_details" in delta) delta["reasoning_details"] = undefined;
   for (const [name, value] of Object.entries(delta)) {
     if (name === "role" || name === "id") continue;
@@ -100,12 +100,12 @@ function ofDelta(pieces: PieceSlot[], delta: Event, index: number, made: (delta:
   }
 }
 
-/** Members of a delta that are handled separately; sound has no text. */
+/** Names of members in a delta that are handled elsewhere. Sound has no text. */
 const ownParts: ReadonlySet<string> = new Set(["audio", "function_call", "tool_calls"]);
 
 /**
- * Adds pieces of texts in nested parts, where some servers put an answer or its reasoning. Pieces at the same path
- * belong to one text.
+ * Adds pieces of texts in nested parts. Some servers put an answer or its reasoning into such parts. Pieces at the same
+ * path belong to one text.
  */
 function addNested(pieces: PieceSlot[], value: object, prefix: string, made: (changed: unknown) => Event): void {
   const first = structuredClone(value) as Event;
@@ -146,7 +146,7 @@ function ofMessages(event: Event, type: string): EventTexts {
   return { pieces, wholes: nothing, ends: type === "message_delta" || type === "message_stop" ? [""] : nothing };
 }
 
-/** Finds texts in events of Responses and tasks, whose type and indices identify the text. */
+/** Finds texts in events of Responses and tasks. In these events, the type and the indices identify the text. */
 function ofTyped(event: Event, type: string): EventTexts {
   const { item_id: item, output_index: output, content_index: content, summary_index: summary, response } = event;
   const at = `${item ?? output ?? ""}/${content ?? summary ?? 0}/`;
@@ -184,7 +184,7 @@ function addPiece(
   pieces.push({ key, text, isJson, put, with: made });
 }
 
-/** Sets, in an answer or in the event that ends it, the finish reason for withheld content. */
+/** Sets the finish reason for withheld content, in an answer or in the event that ends an answer. */
 export function sayWithheld(said: Event): void {
   const { choices, delta, response, type } = said;
   for (const choice of Array.isArray(choices) ? choices : []) {
@@ -200,7 +200,7 @@ export function sayWithheld(said: Event): void {
     said["status"] = "incomplete";
     said["incomplete_details"] = { reason: "content_filter" };
   }
-  // The mark `headrace` says that a quota ended the answer, which is wrong here.
+  // The mark `headrace` says that a quota ended the answer. This would be wrong here.
   if ("headrace" in said) said["headrace"] = undefined;
 }
 

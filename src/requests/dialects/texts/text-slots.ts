@@ -1,16 +1,17 @@
-// Finds the texts in a request or an answer of any format: in all members except those known to contain no text.
+// Finds the texts in a request or an answer of any API format. All members are searched except those that are known to
+// contain no text.
 
 /** A text in a request or an answer, with a function that replaces it. */
 export interface TextSlot {
   readonly text: string;
-  /** True for the arguments of a call, which are JSON text. */
+  /** True for the arguments of a call. These arguments are JSON in a text. */
   readonly isJson: boolean;
   put(text: string): void;
 }
 
 type Container = Record<string | number, unknown>;
 
-/** Members that name, locate or configure something, and bytes in text form, which guardrails cannot read. */
+/** Names of members that name, locate or configure something. Also bytes in text form, which guardrails cannot read. */
 const namesAndSettings: ReadonlySet<string> = new Set([
   ...["type", "role", "id", "object", "status", "model", "name", "namespace", "index", "created", "phase"],
   ...[
@@ -27,9 +28,9 @@ const namesAndSettings: ReadonlySet<string> = new Set([
   ],
   ...["finish_reason", "stop_reason", "stop_sequence", "stop", "usage", "logprobs", "annotations", "obfuscation"],
   ...["parameters", "input_schema", "schema", "cache_control", "tool_choice", "include", "truncation", "modalities"],
-  // Options of tools at other servers, which the model does not read.
+  // Options for tools at other servers. The model does not read these options.
   ...["headers", "authorization", "authorization_token", "server_url", "server_label"],
-  // Members in which servers describe the answer or themselves.
+  // Members with which servers describe the answer or themselves.
   ...["system_fingerprint", "provider", "native_finish_reason", "content_filter_results", "content_filter_offsets"],
   ...["metadata", "user", "safety_identifier", "prompt_cache_key", "service_tier", "reasoning_effort", "effort"],
   ...[
@@ -44,27 +45,27 @@ const namesAndSettings: ReadonlySet<string> = new Set([
     "verbosity",
   ],
 ]);
-/** Members of an answer that repeat the request; the model did not write them. */
+/** Names of members in an answer that repeat the request. The model did not write them. */
 const repeatedMembers: ReadonlySet<string> = new Set([
   ...["instructions", "tools", "prompt", "input", "error", "incomplete_details", "reasoning", "max_tool_calls"],
   ...["prompt_logprobs", "prompt_filter_results", "words", "tokens"],
 ]);
-/** Blocks whose `input` is an object that the model wrote: any member of it may be a text. */
+/** Types of blocks whose `input` is an object that the model wrote. Any member of this object may contain a text. */
 const callTypes: ReadonlySet<unknown> = new Set(["tool_use", "server_tool_use", "mcp_tool_use"]);
 const jsonMembers: ReadonlySet<string> = new Set(["arguments", "partial_json"]);
 
-/** Returns all texts of a request that a model may read. */
+/** Returns all texts in a request that a model may read. */
 export function askedTexts(body: Container): Iterable<TextSlot> {
   return slotsIn(body);
 }
 
-/** Returns all texts of a whole answer that a model wrote. */
+/** Returns all texts in a whole answer that a model wrote. */
 export function answeredTexts(answer: Container): TextSlot[] {
   const said = Object.keys(answer).filter((name) => !repeatedMembers.has(name) && !isNoText(name));
   return said.flatMap((name) => textsAt(answer, name));
 }
 
-/** Returns the texts of one member. */
+/** Returns the texts in one member. */
 export function textsAt(container: Container, name: string): TextSlot[] {
   return [...slotsAt(container, name)];
 }
@@ -77,12 +78,12 @@ export function isContainer(value: unknown): value is Container {
   return typeof value === "object" && value !== null;
 }
 
-/** Reports whether a member is known to have no text. */
+/** Reports whether a member with this name is known to contain no text. */
 export function isNoText(name: string): boolean {
   return namesAndSettings.has(name) || name.endsWith("_id");
 }
 
-/** Yields one slot at a time, because a request may have two million texts. */
+/** Yields one slot after another instead of a list, because a request may have two million texts. */
 function* slotsIn(value: Container): Generator<TextSlot> {
   if (Array.isArray(value)) {
     for (let index = 0; index < value.length; index++) yield* slotsAt(value as unknown as Container, index);
@@ -98,7 +99,7 @@ function* slotsIn(value: Container): Generator<TextSlot> {
   }
 }
 
-/** Treats an object that the model wrote as one JSON text, because its names and figures may be texts as well. */
+/** Treats an object that the model wrote as one JSON text. Names and figures in the object may be texts as well. */
 function jsonSlot(container: Container, name: string): TextSlot {
   const put = (text: string) => {
     container[name] = parsedOr(text, {});
@@ -107,8 +108,8 @@ function jsonSlot(container: Container, name: string): TextSlot {
 }
 
 /**
- * Parses JSON; returns `other` if it is invalid. A service may return invalid JSON, and a blocked text may end
- * anywhere.
+ * Parses JSON, and returns `other` if it is invalid. A service may return invalid JSON, and a blocked text may end at
+ * any place.
  */
 function parsedOr(text: string, other: unknown): unknown {
   try {

@@ -1,5 +1,5 @@
-// Counts the delivered part of a reply and passes it on to a writer. Remembers the model server's usage and finish
-// reason.
+// Counts the delivered part of a reply, and passes the reply on to a writer. Also remembers the model server's usage
+// and finish reason.
 import type { TokenUsage } from "../../../domain/usage/usage.ts";
 import type { CutPart, SaidListener, StreamObservation } from "../answer.ts";
 import type { ReasoningProof } from "../conversation/conversation.ts";
@@ -12,21 +12,23 @@ export class CountedReply implements ReplySink, StreamObservation {
   deliveredPieces = 0;
   context: number | undefined;
   ended: ReplyEnd | undefined;
-  /** The reported usage, the latest value of each figure. */
+  /** The reported usage, with the latest value of each figure. */
   reportedUsage: ReplyUsage = {};
   cut: CutPart[] | undefined;
   readonly countedPrompts: SaidListener["countedPrompts"] | undefined;
   readonly #to: ReplySink | undefined;
   readonly #said: SaidListener | undefined;
 
-  /** `to` receives every piece. `said` receives the text. */
+  /** `to` receives every piece of the reply. `said` receives the text. */
   constructor(to?: ReplySink, said?: SaidListener) {
     this.#to = to;
     this.#said = said;
     this.countedPrompts = said?.countedPrompts;
   }
 
-  /** Starts the part of a server that continues the answer. Its usage replaces the usage of the previous server. */
+  /**
+   * Starts to read from a server that continues the answer. The usage of this server replaces that of the previous one.
+   */
   goOn(): void {
     const part = lastPart(this);
     this.cut ??= [];
@@ -35,9 +37,9 @@ export class CountedReply implements ReplySink, StreamObservation {
   }
 
   /**
-   * Returns the reported usage once the answer has ended; undefined before, because some servers begin with zero
-   * figures. An exception is a server that reported cached tokens: these also count if the stream is cut. Figures of
-   * a failed answer are final if the server says so.
+   * Returns the reported usage after the answer has ended. Before, returns undefined, because some servers begin with
+   * figures of zero. There is an exception: if a server reported cached tokens, its figures also count if the stream is
+   * cut. For a failed answer, the figures are final if the server says so.
    */
   get reported(): TokenUsage | undefined {
     return reportedOf(this.reportedUsage, this.ended !== undefined || this.reportedUsage.isFinal === true);
@@ -111,7 +113,7 @@ export function reportedOf(reported: ReplyUsage, hasEnded: boolean): TokenUsage 
   return { promptTokens, completionTokens, estimated: false, parts: partsOf(reported) };
 }
 
-/** Merges two reports. Figures that the second does not contain keep their values. */
+/** Merges two reports of usage. If the second report does not contain a figure, it keeps its value. */
 function merged(before: ReplyUsage, now: ReplyUsage): ReplyUsage {
   return {
     promptTokens: now.promptTokens ?? before.promptTokens,
@@ -124,7 +126,7 @@ function merged(before: ReplyUsage, now: ReplyUsage): ReplyUsage {
   };
 }
 
-/** Returns the counted figures, with the reported parts as far as they are consistent. */
+/** Returns the counted figures, together with those reported parts that are consistent with them. */
 export function usageOf(counted: TokenUsage, reported: ReplyUsage): ReplyUsage {
   const { promptTokens, completionTokens } = counted;
   const within = (part: number | undefined, whole: number) => (part === undefined ? undefined : Math.min(part, whole));

@@ -1,5 +1,5 @@
-// A whole answer of a model server that speaks the client's format: the server's bytes, except for members that the
-// gateway sets.
+// A whole answer of a model server that uses the client's API format. The server's bytes stay, except for members that
+// the gateway sets.
 import { type ByteSpan, type Bytes, type Patch, patched, withoutMark } from "../../../base/bytes/byte-span.ts";
 import { editObject, scanObject } from "../../../base/text/json-text.ts";
 import type { TokenUsage } from "../../../domain/usage/usage.ts";
@@ -19,29 +19,32 @@ import { isStream, streamedAnswer, wholeUsage } from "./translated-answer.ts";
 
 const noNames: CallNames = new Map();
 
-/** The part of a format that is needed to forward whole answers from servers of the same format. */
+/** The functions and values of a format that are needed to forward whole answers from servers of the same format. */
 export interface PassedWhole {
   readonly format: ConversationFormat;
-  /** Name of the answer's member that lists its content. */
+  /** Name of the answer's member that contains its content as a list. */
   readonly list: AnswerMember;
-  /** Reports whether this is a complete answer of the format, as most answers are. */
+  /** Reports whether this is a complete answer in this format. Most answers are. */
   isUsual(found: ScannedAnswer): boolean;
-  /** Returns the answer with members that its server left out filled in; the same object if none is missing. */
+  /**
+   * Returns the answer, with the members added that the server left out. If none is missing, returns the same object.
+   */
   strict(answer: Readonly<Record<string, unknown>>, head: RepairHead): Readonly<Record<string, unknown>>;
   /**
-   * Members that a server left out of an otherwise complete answer, and their values. Absent if the format has none.
+   * The members that a server left out of an otherwise complete answer, and their values. Undefined if a format has no
+   * such members.
    */
   readonly missing?: {
     names(found: ScannedAnswer): readonly AnswerMember[];
     values(head: RepairHead): Readonly<Record<string, unknown>>;
   };
-  /** Returns the usage that the answer reports; undefined if the answer has to be parsed for that. */
+  /** Returns the usage that the answer reports, or undefined if the answer must be parsed to find the usage. */
   usage(found: ScannedAnswer): ReplyUsage | undefined;
 }
 
 /**
- * Reads a whole answer, or joins the events of a server that streams unasked. Throws `upstream_error` for an unusable
- * answer.
+ * Reads a whole answer. If the server streamed although the request did not ask for it, joins the events. Throws
+ * `upstream_error` if the answer is unusable.
  */
 export function passedAnswer(
   whole: PassedWhole,
@@ -75,8 +78,8 @@ const nothing: readonly never[] = [];
 const notKept = Buffer.from('"store":false,');
 
 /**
- * Returns a complete answer, in which only the model's name, missing members and a missing `store: false` change;
- * undefined for any other answer.
+ * Returns a complete answer, in which only the model's name, missing members and a missing `store: false` change.
+ * Returns undefined for any other answer.
  */
 function plainAnswer(
   { list, isUsual, usage: usageIn, missing }: PassedWhole,
@@ -122,7 +125,10 @@ function plainAnswer(
   return new PlainAnswer(patched(bytes, patches), usage);
 }
 
-/** Returns patches that set these members: a null member in place, a missing one before all others. */
+/**
+ * Returns patches that set these members. A null member is replaced in place. A missing member is put before all
+ * others.
+ */
 function missingPatches(
   found: ScannedAnswer,
   names: readonly AnswerMember[],
@@ -140,7 +146,7 @@ function missingPatches(
   return added === "" ? patches : [{ from: within, to: within, insert: Buffer.from(added) }, ...patches];
 }
 
-/** Returns an answer of any kind by parsing it. */
+/** Parses an answer of any kind, and returns it in the client's form. */
 function readAnswer(
   { format, strict }: PassedWhole,
   bytes: ByteSpan,
@@ -165,8 +171,8 @@ function readAnswer(
 
 /**
  * Returns, as JSON, the members that the gateway sets: the public model id, the gateway's id if clients can retrieve
- * the answer by it, and others. A member is left out if the server sets it to the same value, or omits a member that
- * would be null.
+ * the answer by it, and others. A member is left out if the server sets it to the same value. A member with the value
+ * null is left out if the server omits it.
  */
 export function ownMembers(
   answer: Readonly<Record<string, unknown>>,
@@ -190,7 +196,7 @@ export function edited(text: string, edits: Readonly<Record<string, string>>): s
   try {
     return editObject(text, scanObject(text), edits);
   } catch {
-    // The caught error may quote the answer, so it is not passed on.
+    // The caught error may quote the answer, so the thrown error does not contain it.
     throw malformed("JSON that cannot be edited: a field appears twice, or there is too much of it");
   }
 }

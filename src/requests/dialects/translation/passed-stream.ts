@@ -1,5 +1,5 @@
-// A streamed answer of a model server that speaks the client's format: the server's events, except for members that the
-// gateway sets.
+// A streamed answer of a model server that uses the client's API format. The server's events stay, except for members
+// that the gateway sets.
 import type { ByteSpan } from "../../../base/bytes/byte-span.ts";
 import { decodeByteText, encodeByteText } from "../../../base/bytes/byte-text.ts";
 import type { GatewayError } from "../../../base/errors.ts";
@@ -19,63 +19,71 @@ import { TranslatedStream } from "./translated-stream.ts";
 
 const noNames: CallNames = new Map();
 
-/** The part of a format that is needed to forward streams from servers of the same format. */
+/** The functions and values of a format that are needed to forward streams from servers of the same format. */
 export interface PassedEvents {
   readonly format: ConversationFormat;
-  /** The event member that holds the whole answer, with the model's name. */
+  /** Name of the event member that contains the whole answer, including the model's name. */
   readonly answerMember: "response" | "message";
-  /** Types of final events. No event follows them, and the client gets them only after the request is recorded. */
+  /**
+   * Types of final events. No other event follows a final event. The client gets it only after the request has been
+   * recorded.
+   */
   readonly last: ReadonlySet<unknown>;
-  /** A final event without content, for servers that do not send one; empty if the format needs none. */
+  /** A final event without content, in case a server does not send one. Empty if the format needs no such event. */
   readonly forgotten: string;
   /** Returns the event that reports an error in an open stream. `begun` describes the answer so far. */
   errorEvent(rendered: string, error: GatewayError, begun: BegunAnswer): string;
   repair(head: StreamHead): StreamRepair;
-  /** Returns an observer that can end a stream at any point; used if a quota may end the answer. */
+  /** Returns an observer that can end a stream at any point. An observer is used if a quota may end the answer. */
   observer(): StreamObserver;
 }
 
-/** Values for members and events that a server leaves out of a stream, and a callback for inserted events. */
+/** Values for members and events that a server leaves out of a stream. Also a callback for inserted events. */
 export interface StreamHead extends RepairHead {
-  /** Returns the answer with the members that the gateway sets, such as the model. */
+  /** Returns the answer, with the members that the gateway sets, such as the model. */
   own(answer: Json): Json;
-  /** Called for each event that is inserted. */
+  /** Called for each event that the gateway inserts. */
   inserted(event: Json): void;
 }
 
-/** Fills in what a server leaves out of a stream, because most clients read only what their own vendor sends. */
+/** Adds to a stream what a server leaves out, because most clients can read only what their own vendor sends. */
 export interface StreamRepair {
   /**
-   * Returns the event with the members that the server left out; the same object if none is missing. `strict` is called
-   * before `before`.
+   * Returns the event, with the members added that the server left out. If none is missing, returns the same object.
+   * `strict` is called before `before`.
    */
   strict?(event: Json): Json;
   /**
-   * Returns, as text, the events that the server left out before this event. Returns undefined if the event repeats
-   * an earlier event and must be dropped.
+   * Returns, as text, the events that the server left out before this event. Returns undefined if the event repeats an
+   * earlier one and must be dropped.
    */
   before(event: Json): string | undefined;
-  /** Returns a copy of an event, already counted, with usage figures that its server left out filled in. */
+  /**
+   * Returns a copy of an event that has already been counted. The copy has the usage figures that the server left out.
+   */
   counted?(event: Json): Json;
-  /** The sequence number that `before` gave to the last event; undefined if the format does not number events. */
+  /** The sequence number that `before` gave to the last event. Undefined if events in this format have no numbers. */
   readonly number?: number;
 }
 
-/** Observes all events of a stream, so that the gateway can end the stream at any point as its format requires. */
+/**
+ * Observes all events of a stream. The gateway can then end the stream at any point in the way that its format
+ * requires.
+ */
 export interface StreamObserver {
   see(event: Json): void;
-  /** Returns the events that end the stream. `usage` holds the final figures. */
+  /** Returns the events that end the stream early. `usage` holds the final figures. */
   stopped(begun: BegunAnswer, usage: ReplyUsage, mark: StopMark): string;
 }
 
 export interface BegunAnswer {
-  /** The last state of the whole answer, with the members that the gateway sets. */
+  /** The last state of the whole answer, including the members that the gateway sets. */
   readonly answer: Json | undefined;
-  /** Number of events so far. If the format numbers events, the next number. */
+  /** Number of events so far. If the format numbers events, this is the number of the next event. */
   readonly events: number;
 }
 
-/** Matches event types that may be written into the `event:` line. */
+/** Matches the event types that may appear in the line `event:`. */
 const typePattern = /^[\w.-]{1,128}$/;
 
 export class PassedStream extends CountedReply implements AnswerStream {
@@ -87,10 +95,10 @@ export class PassedStream extends CountedReply implements AnswerStream {
   #reader: ReplyReader;
   #answer: Json | undefined;
   #eventCount = 0;
-  /** Events inserted before the current one. */
+  /** Events that were inserted before the current event. */
   #insertedEvents: Json[] = [];
   #serving: Serving | undefined;
-  /** The final event, which is sent after the request is recorded. */
+  /** The final event. It is sent after the request has been recorded. */
   #last = "";
 
   constructor(events: PassedEvents, request: AskedRequest, names: AnswerNames) {
@@ -134,7 +142,7 @@ export class PassedStream extends CountedReply implements AnswerStream {
     return "";
   }
 
-  /** Some servers send the end mark of chat completions in place of the final event. */
+  /** Some servers send the end mark of chat completions instead of the final event. */
   isEnd(data: string): boolean {
     return this.finishSeen && isEndMark(data);
   }
@@ -147,7 +155,8 @@ export class PassedStream extends CountedReply implements AnswerStream {
     const event = this.#repair.strict?.(received) ?? received;
     const { type } = event;
     if (typeof type !== "string" || !typePattern.test(type)) throw malformed("an event without a type");
-    // Clients treat the first event as the beginning of the answer, so an early event of another kind is dropped.
+    // Clients treat the first event as the beginning of the answer. If an event of another kind comes first, it is
+    // dropped.
     const isEarly = this.#eventCount === 0 && !this.#reader.isPart(event);
     const before = isEarly ? "" : this.#repair.before(event);
     if (before === undefined) return "";
@@ -165,14 +174,14 @@ export class PassedStream extends CountedReply implements AnswerStream {
     return encodeByteText(before);
   }
 
-  /** Passes an event that the client gets to the observer, and keeps the answer that the event holds. */
+  /** Passes an event that the client gets to the observer, and keeps the answer in this event. */
   #note(event: Json): void {
     this.#observer?.see(event);
     const answer = event[this.#events.answerMember];
     if (isObject(answer)) this.#answer = answer;
   }
 
-  /** Returns the JSON of the event for the client: the server's own text if nothing in it changes. */
+  /** Returns the JSON of the event for the client. If nothing in the event changes, this is the server's own text. */
   #line(text: string, received: Json, event: Json, number: number | undefined): string {
     const isNumbered = number === undefined || number === event["sequence_number"];
     if (event !== received) {
@@ -191,7 +200,7 @@ export class PassedStream extends CountedReply implements AnswerStream {
     return { ...counted, promptTokens, completionTokens };
   }
 
-  /** Returns the event as JSON on one line, with the members that the gateway sets. */
+  /** Returns the event as JSON on one line, including the members that the gateway sets. */
   #own(text: string, event: Json): string {
     const line = text.includes("\n") ? JSON.stringify(event) : text;
     const answer = event[this.#events.answerMember];
@@ -204,7 +213,7 @@ export class PassedStream extends CountedReply implements AnswerStream {
     return edited(line, { [this.#events.answerMember]: own });
   }
 
-  /** Converts the answer of a server that ignores `stream` to events. */
+  /** Converts a whole answer to events, because its server ignored `stream`. */
   whole(bytes: ByteSpan): string {
     const { format } = this.#events;
     const seal = { seal: () => "", open: () => undefined };

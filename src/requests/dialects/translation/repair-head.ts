@@ -1,13 +1,14 @@
-// Values for members and events that a server leaves out of an answer in the client's format.
+// Values for members and events that a server leaves out of an answer in the client's API format.
 import type { AnswerNames, AskedRequest } from "../answer.ts";
 import type { ReplyHead, ReplyUsage } from "../conversation/reply.ts";
 
 /**
- * The values for an answer whose server left members out. They are made on demand, because most answers are complete.
+ * Values for members that the server left out of an answer. They are made only when needed, because most answers are
+ * complete.
  */
 export interface RepairHead extends Omit<ReplyHead, "seal"> {
   nowSeconds(): number;
-  /** Returns the usage of the answer so far. */
+  /** Returns the usage that the answer has reported so far. */
   usage(): ReplyUsage;
 }
 

@@ -1,4 +1,4 @@
-// Translates stream events that differ from an earlier event only in one text, without parsing them.
+// Translates stream events without parsing them, if they differ from an earlier event only in one text.
 import { decodeByteText, encodeByteText } from "../../../base/bytes/byte-text.ts";
 import type { ClientStream } from "../../../base/bytes/client-stream.ts";
 import { type Escapes, stringEnd } from "../../../base/text/json-string.ts";
@@ -7,12 +7,14 @@ import { AlikeEvents, dataStart, type EventFrame, frameOf, meaningOf } from "../
 import type { SaidListener, StreamObservation } from "../answer.ts";
 import type { ReplyReader, TextEvents } from "../conversation/reply.ts";
 
-/** The pattern that finds the text of an event. */
+/** Matches the beginning of the text in an event. */
 const content = /"content": ?"(?!")/;
-/** Replaces the text that the pattern found, to check that the reader takes the same text from the event. */
+/**
+ * A probe that replaces the text found by the pattern. It shows whether the reader takes the same text from the event.
+ */
 const probe = "~headrace-text~";
 
-/** An event without content except `text`, with its data and its full bytes, as byte text. */
+/** An event with no other content than `text`. `data` and `raw` are its data and all its bytes, as byte text. */
 interface ReadEvent {
   text: string;
   data: string;
@@ -28,7 +30,7 @@ export class TextTemplate extends AlikeEvents {
     this.#events = events;
   }
 
-  /** Returns a template for events like this one; undefined if the position of the text cannot be found. */
+  /** Returns a template for events like this one, or undefined if the position of the text cannot be found. */
   static of(event: ReadEvent, reader: ReplyReader, events: TextEvents): TextTemplate | undefined {
     const { text, data, raw } = event;
     const lead = dataStart(raw, data);
@@ -43,8 +45,8 @@ export class TextTemplate extends AlikeEvents {
   }
 
   /**
-   * Counts the event in `bytes` from `start` to `end` if it fits the template and is plain ASCII. Such an event must
-   * then be sent.
+   * Counts the event in `bytes` from `start` to `end` if it fits the template and is plain ASCII. If the event was
+   * counted, the caller must send it.
    */
   takeInPlace(bytes: Buffer, start: number, end: number, observed: StreamObservation): boolean {
     const length = end - start - this.before.length - this.after.length;
@@ -54,7 +56,9 @@ export class TextTemplate extends AlikeEvents {
     return true;
   }
 
-  /** Sends the translation of an event that was taken in place. Returns the result of `ClientStream.write`. */
+  /**
+   * Sends the translation of an event that was counted by `takeInPlace`. Returns the result of `ClientStream.write`.
+   */
   send(client: ClientStream, bytes: Buffer, start: number, end: number): boolean {
     const textStart = start + this.before.length;
     const textEnd = end - this.after.length;
@@ -64,7 +68,8 @@ export class TextTemplate extends AlikeEvents {
   }
 
   /**
-   * Takes and counts the next events that fit the template, and returns their translation. `said` receives their text.
+   * Takes and counts the next events that fit the template, and returns their translation. `said` receives the text of
+   * these events.
    */
   take(reader: SseReader, observed: StreamObservation, said?: SaidListener): string {
     const { text } = reader;
@@ -86,7 +91,7 @@ export class TextTemplate extends AlikeEvents {
       observed.deliveredPieces++;
       reader.position = end + after.length;
     }
-    // Parsing copies the text. A slice would keep the whole received buffer in memory.
+    // Parsing makes a copy of the text. A slice would keep the whole received buffer in memory.
     if (sent !== "" && (events.took || said)) {
       const meaning = meaningOf(passed);
       events.took?.(meaning);

@@ -1,4 +1,4 @@
-// A whole answer in the client's format, from a model server that speaks another.
+// A whole answer in the client's API format, from a model server that uses another format.
 import { type ByteSpan, withoutMark } from "../../../base/bytes/byte-span.ts";
 import { byteTextOf, decodeByteText } from "../../../base/bytes/byte-text.ts";
 import { SseReader } from "../../../base/text/sse.ts";
@@ -18,7 +18,7 @@ import { headOf, type Translation } from "./translation.ts";
 
 const openBrace = 0x7b;
 
-/** Returns the answer in the client's format. Throws `upstream_error` for an unusable answer. */
+/** Returns the answer in the client's format. Throws `upstream_error` if the answer is unusable. */
 export function translatedAnswer(
   all: ByteSpan,
   request: AskedRequest,
@@ -27,7 +27,7 @@ export function translatedAnswer(
   translation: Translation,
 ): Answer {
   const { from, to, names: calls } = translation;
-  // A byte-order mark precedes the answers of some servers.
+  // Some servers put a byte-order mark before the answer.
   const bytes = withoutMark(all);
   serving.trace?.answer(bytes);
   const writer = to.writer(headOf(request, names, serving, translation));
@@ -41,8 +41,8 @@ export function translatedAnswer(
 }
 
 /**
- * Joins the events of a server that streams although the request asked for a whole answer, for a client of the same
- * format.
+ * Joins the events of a server that streams although the request asked for a whole answer. The client uses the same
+ * format as the server.
  */
 export function streamedAnswer(
   bytes: ByteSpan,
@@ -55,7 +55,7 @@ export function streamedAnswer(
   return translatedAnswer(bytes, request, serving, names, { from: format, to: format, names: new Map(), seal });
 }
 
-/** Reports whether the bytes are events and not the JSON of an answer. */
+/** Reports whether the bytes are events of a stream and not the JSON of an answer. */
 export function isStream({ buffer, start, end }: ByteSpan): boolean {
   if (buffer[start] === openBrace) return false;
   return /^(?:data|event|id|retry)?:/.test(buffer.toString("latin1", start, Math.min(end, start + 8)));
@@ -83,8 +83,8 @@ function readStream(bytes: ByteSpan, reader: ReplyReader, reply: CountedReply, s
 }
 
 /**
- * Returns the reported usage with an estimate in place of each impossible figure, or an estimate if no usage is
- * reported. Throws `upstream_error` if the answer did not end.
+ * Returns the reported usage, but with an estimate in place of each impossible figure. If no usage was reported,
+ * returns an estimate. Throws `upstream_error` if the answer did not end.
  */
 export function wholeUsage(reply: CountedReply, request: AskedRequest, serving: Serving): TokenUsage {
   if (!reply.ended) throw malformed("an answer that does not say why it ended");

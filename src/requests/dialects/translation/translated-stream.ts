@@ -1,4 +1,4 @@
-// A streamed answer in the client's format, from a model server that speaks another.
+// A streamed answer in the client's API format, from a model server that uses another format.
 import type { ByteSpan } from "../../../base/bytes/byte-span.ts";
 import { decodeByteText, encodeByteText } from "../../../base/bytes/byte-text.ts";
 import type { GatewayError } from "../../../base/errors.ts";
@@ -47,7 +47,7 @@ export class TranslatedStream implements AnswerStream {
     return this.#reply.reportedPrompt;
   }
 
-  /** The reported usage, the latest value of each figure. */
+  /** The reported usage, with the latest value of each figure. */
   get reportedUsage(): ReplyUsage {
     return this.#reply.reportedUsage;
   }
@@ -86,7 +86,10 @@ export class TranslatedStream implements AnswerStream {
 
   servedBy(): void {}
 
-  /** Starts the part of another server that continues the answer. Its format may differ from the previous server's. */
+  /**
+   * Starts to read from another server that continues the answer. The format of this server may differ from the
+   * previous server's.
+   */
   goOn(serving: Serving, translation: Translation): void {
     this.#serving = serving;
     this.#reader = translation.from.reader(translation.names, serving.deployment.engine);
@@ -115,17 +118,18 @@ export class TranslatedStream implements AnswerStream {
     // If no part of an answer has arrived, the end mark cannot complete the answer.
     if (!this.#hasBegun && !this.finishSeen) return true;
     this.#reader.done?.(this.#reply);
-    // In a format without an end mark, `[DONE]` counts only after an event has ended the answer. Otherwise it is data.
+    // If a format has no end mark, `[DONE]` counts as one only after an event has ended the answer. Otherwise it is
+    // data.
     return this.finishSeen;
   }
 
   translate(data: string, raw: string | undefined): string {
     const event = parsedAnswer(decodeByteText(data), this.#serving);
     this.#serving.trace?.chunk(event);
-    // Drop the template, which is valid only until the writer receives anything except text.
+    // The template is dropped, because it is valid only until the writer receives anything except text.
     this.#template = undefined;
     this.#reader.event(event, this.#reply);
-    // A heartbeat must not make the writer begin the answer.
+    // A heartbeat is not a part of the answer, so it must not make the writer begin the answer.
     this.#hasBegun ||= this.#reader.isPart(event);
     if (!this.#hasBegun) return "";
     const events = encodeByteText(this.#writer.take());
@@ -133,7 +137,7 @@ export class TranslatedStream implements AnswerStream {
     return events;
   }
 
-  /** Returns a template for events like the one just translated. */
+  /** Returns a template for events like the one that was just translated. */
   #templateOf(event: Json, data: string, raw: string): TextTemplate | undefined {
     const text = this.#reader.plainText?.(event);
     const pieces = this.#writer.textEvents();
@@ -154,14 +158,15 @@ export class TranslatedStream implements AnswerStream {
 
   stopped(mark: StopMark | undefined): string {
     const { cut } = this.#reply;
-    // Call the writer and not `CountedReply`, because the server has not reported its final figures.
+    // The end goes directly to the writer and not through `CountedReply`, because the server has not reported its final
+    // figures.
     this.#writer.end({ reason: "length", mark: cut ? { ...mark, continued: cut.length } : mark });
     return this.#ending(false);
   }
 
   #ending(isWhole: boolean): string {
     const counted = streamUsage(this.#request, this, isWhole);
-    // The reported figures belong to the last server only.
+    // The reported figures are only those of the last server.
     const reported = this.#reply.cut ? { ...counted.parts, details: undefined } : this.#reply.reportedUsage;
     return encodeByteText(this.#writer.ending(usageOf(counted, reported)));
   }

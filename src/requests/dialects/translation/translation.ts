@@ -1,4 +1,4 @@
-// Describes how a model server is asked in a format that is not the client's.
+// Describes how a request is translated for a model server whose API format is not the client's.
 
 import type { Seal } from "../../../domain/seal.ts";
 import type { AnswerNames, AskedRequest, Serving } from "../answer.ts";
@@ -7,18 +7,20 @@ import type { ConversationFormat } from "../conversation/format.ts";
 import type { ReplyHead } from "../conversation/reply.ts";
 
 export interface Translation {
-  /** The format of the model server, and the client's. */
+  /** The format of the model server, and the format of the client. */
   readonly from: ConversationFormat;
   readonly to: ConversationFormat;
-  /** The tool names in the request to the model server. */
+  /** The tool names that the request to the model server uses. */
   readonly names: CallNames;
   readonly seal: Seal;
   /**
-   * Tokens of the prompt as counted by the model server, once known: some client formats begin an answer with this
-   * figure.
+   * Number of prompt tokens, as soon as the model server has counted them. In some client formats, an answer begins
+   * with this figure.
    */
   promptTokens?: number | undefined;
-  /** Writes the event that reports an error in an open client stream, if the event does not depend on earlier ones. */
+  /**
+   * Writes the event that reports an error in an open client stream. Undefined if this event depends on earlier events.
+   */
   readonly errorEvent?: ((rendered: string) => string) | undefined;
 }
 
@@ -33,7 +35,8 @@ export function headOf(
     model: serving.model.id,
     created: names.created,
     nowSeconds: () => names.nowSeconds?.() ?? names.created,
-    // A getter, because the count arrives only while the server reads the prompt, usually before its first token.
+    // This is a getter, because the count arrives only while the server reads the prompt, usually before its first
+    // token.
     get promptTokens() {
       return translation.promptTokens ?? request.promptTokens;
     },

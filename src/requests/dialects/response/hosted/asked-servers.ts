@@ -1,8 +1,9 @@
-// Reads the MCP servers that a Responses request names (`tools: [{type: "mcp"}]`), whose tools the gateway runs.
+// Reads the MCP servers that a Responses request names (`tools: [{type: "mcp"}]`). The gateway runs the tools of these
+// servers.
 import { fieldError } from "../../../../base/errors.ts";
 import { isObject, type Json, objectsOf, textOf } from "../json.ts";
 
-/** A filter of tools by name, and by whether they are read-only. An undefined member matches every tool. */
+/** Selects tools by name, and by whether they are read-only. If a member is undefined, it matches every tool. */
 export interface ToolFilter {
   readonly names: ReadonlySet<string> | undefined;
   readonly readOnly: boolean | undefined;
@@ -10,22 +11,25 @@ export interface ToolFilter {
 
 export interface AskedServer {
   readonly label: string;
-  /** Address of the server, or the vendor's connector; undefined for a server that the gateway configures. */
+  /**
+   * Address of the server, or the name of the vendor's connector. Undefined if the gateway's configuration defines the
+   * server.
+   */
   readonly url: string | undefined;
-  /** Allowed tools; undefined allows all. */
+  /** The tools that are allowed. If undefined, all tools are allowed. */
   readonly allowed: ToolFilter | undefined;
-  /** Tools whose calls need the client's approval, and tools whose calls do not. */
+  /** The tools whose calls need the client's approval, and the tools whose calls need none. */
   readonly approval:
     | { readonly always: ToolFilter | undefined; readonly never: ToolFilter | undefined }
     | "always"
     | "never";
-  /** True if the client sends a credential for the server. */
+  /** True if the client sends a credential for this server. */
   readonly hasCredential: boolean;
-  /** Path of the server's entry in the request. */
+  /** Path of this server's entry in the request. */
   readonly place: string;
 }
 
-/** A tool as its server describes it. */
+/** A tool as its MCP server describes it. */
 export interface HostedTool {
   readonly name: string;
   readonly description?: string | undefined;
@@ -34,7 +38,9 @@ export interface HostedTool {
 }
 
 const hostedType = "mcp";
-/** Maximum number of servers in one request, because the tools of all servers are listed at the same time. */
+/**
+ * Maximum number of servers in one request. It is limited because the tools of all servers are listed at the same time.
+ */
 const maxServers = 32;
 
 export function namesServers({ tools }: Json): boolean {
@@ -45,7 +51,7 @@ export function isHosted({ type }: Json): boolean {
   return type === hostedType;
 }
 
-/** Returns the servers that a request names. Throws `invalid_request` for invalid entries. */
+/** Returns the servers that a request names. Throws `invalid_request` if an entry is invalid. */
 export function askedServers({ tools }: Json): AskedServer[] {
   if (!Array.isArray(tools)) return [];
   const labels = new Set<string>();
@@ -89,7 +95,7 @@ function filterOf(value: unknown, place: string): ToolFilter | undefined {
   if (value === undefined || value === null) return undefined;
   if (Array.isArray(value)) return { names: namesOf(value, place), readOnly: undefined };
   const { tool_names: names, read_only: readOnly } = isObject(value) ? value : {};
-  // A misspelt filter must not select every tool.
+  // If a filter is misspelt, it must not select every tool.
   if (!isSet(names) && !isSet(readOnly))
     throw fieldError(place, "must be a list of names, or an object with `tool_names` or `read_only`.");
   if (isSet(readOnly) && typeof readOnly !== "boolean")
@@ -107,7 +113,7 @@ function namesOf(value: unknown, place: string): ReadonlySet<string> {
 }
 
 function approvalOf(value: unknown, place: string): AskedServer["approval"] {
-  // The API requires approval by default.
+  // If the client does not say otherwise, the API requires approval.
   if (value === undefined || value === null || value === "always") return "always";
   if (value === "never") return "never";
   if (!isObject(value)) throw fieldError(place, "must be `always`, `never`, or an object with either.");
@@ -115,14 +121,14 @@ function approvalOf(value: unknown, place: string): AskedServer["approval"] {
   return { always: of("always"), never: of("never") };
 }
 
-/** Reports whether the client allows this tool of its server; other tools are not listed. */
+/** Reports whether the client allows this tool of the server. Tools that are not allowed are not listed. */
 export function isAllowed({ allowed }: AskedServer, tool: HostedTool): boolean {
   return !allowed || fits(allowed, tool);
 }
 
 /**
- * Reports whether an earlier list has all tools that this request allows by name. The earlier request may have allowed
- * other tools.
+ * Reports whether an earlier list of tools has all tools that this request allows by name. The earlier request may have
+ * allowed other tools.
  */
 export function hasAllowed({ allowed }: AskedServer, listed: readonly HostedTool[]): boolean {
   const names = new Set(listed.map(({ name }) => name));
@@ -134,7 +140,7 @@ function fits(filter: ToolFilter, { name, isReadOnly }: Pick<HostedTool, "name" 
   return filter.readOnly === undefined || filter.readOnly === isReadOnly;
 }
 
-/** Reports whether a call of the tool needs the client's approval. */
+/** Reports whether a call of this tool needs the client's approval. */
 export function needsApproval({ approval }: AskedServer, tool: HostedTool): boolean {
   if (approval === "always" || approval === "never") return approval === "always";
   if (approval.always && fits(approval.always, tool)) return true;

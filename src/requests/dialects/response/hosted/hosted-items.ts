@@ -1,4 +1,4 @@
-// Reads and writes response items about tools that the gateway ran, and converts them to function calls for the model.
+// Reads and writes response items for tools that the gateway ran. For the model, these items become function calls.
 import { fieldError } from "../../../../base/errors.ts";
 import { shown } from "../../../../base/text/shown.ts";
 import { newItemId } from "../../../../domain/models/item-id.ts";
@@ -6,13 +6,15 @@ import { isObject, type Json, objectsOf, textOf } from "../json.ts";
 import type { HostedTool } from "./asked-servers.ts";
 import { functionName } from "./offered-tools.ts";
 
-/** JSON-RPC 2.0, section 5.1. */
+/** The error code for invalid parameters, from JSON-RPC 2.0, section 5.1. */
 const invalidParams = -32_602;
 
-/** Maximum number of approved calls. Each is a call and a database row; no model asks for as many at once. */
+/**
+ * Maximum number of approved calls. Each one makes a call and a database row. No model asks for so many calls at once.
+ */
 const maxApproved = 256;
 
-/** The error of a call, in the API's form. */
+/** The error of a tool call, in the form that the API has. */
 export type CallError =
   | { readonly type: "mcp_protocol_error"; readonly code: number; readonly message: string }
   | { readonly type: "mcp_tool_execution_error"; readonly content: readonly unknown[] }
@@ -21,12 +23,12 @@ export type CallError =
 const callErrors = new Set<unknown>(["mcp_protocol_error", "mcp_tool_execution_error", "http_error"]);
 
 export interface CallResult {
-  /** Text that the model reads. */
+  /** The text that the model reads as the result of the call. */
   readonly output: string;
   readonly error: CallError | undefined;
 }
 
-/** Returns the result of a call that was not sent to its server. */
+/** Returns the result of a call that the gateway did not send to its server. */
 export function notCalled(message: string): CallResult {
   return { output: message, error: { type: "mcp_protocol_error", code: invalidParams, message } };
 }
@@ -42,7 +44,9 @@ export function listItem(label: string, tools: readonly HostedTool[]): Json {
   };
 }
 
-/** Returns the item of a call that has begun. `call` holds the model's arguments and the id of the approved request. */
+/**
+ * Returns the item of a call that has begun. `call` contains the model's arguments and the id of the approval request.
+ */
 export function callItem(label: string, name: string, call: { arguments: string; approvedBy: string | null }): Json {
   return {
     ...{ id: newItemId("mcp_call"), type: "mcp_call", status: "in_progress", server_label: label, name },
@@ -57,8 +61,8 @@ export function endedCall(item: Json, { output, error }: CallResult): Json {
 }
 
 /**
- * Returns the result of a call that another response has already made, from its stored item if there is one. Clients
- * that lost an answer send the approval again.
+ * Returns the result of a call that another response has already made. If the call has a stored item, the result comes
+ * from it. Clients that lost an answer send the approval again.
  */
 export function takenCall(responseId: string, item: Json | undefined): CallResult {
   const { status, output, error } = item ?? {};
@@ -78,7 +82,7 @@ export function approvalItem(label: string, name: string, args: string): Json {
   return { id: newItemId(type), type, server_label: label, name, arguments: args };
 }
 
-/** A call that the client has approved and that was not made yet. */
+/** A call that the client has approved and that has not been made yet. */
 export interface Decided {
   readonly requestId: string;
   readonly label: string;
@@ -87,17 +91,17 @@ export interface Decided {
 }
 
 export interface ReadItems {
-  /** Items for the model, with server items as function calls. */
+  /** Items for the model. Items of MCP servers have become function calls. */
   readonly items: readonly Json[];
-  /** Calls to make now; their results follow the items. */
+  /** Calls that must be made now. Their results follow the items. */
   readonly decided: readonly Decided[];
-  /** Earlier tool lists, by server label; the servers of these lists are not asked again. */
+  /** Earlier lists of tools, by the label of the server. These servers are not asked for their tools again. */
   readonly lists: ReadonlyMap<string, readonly HostedTool[]>;
 }
 
 /**
- * Reads the items of a request's `input`. Throws `invalid_request` for an approval that answers no request or
- * contradicts another, and for too many approvals.
+ * Reads the items of a request's `input`. Throws `invalid_request` if an approval answers no request, if it contradicts
+ * another approval, or if there are too many.
  */
 export function readHostedItems(input: unknown): ReadItems {
   if (typeof input === "string") return { items: [{ role: "user", content: input }], decided: [], lists: new Map() };
@@ -117,7 +121,7 @@ export function readHostedItems(input: unknown): ReadItems {
     } else if (type === "mcp_approval_request") asked.set(id, item);
     else if (type === "mcp_approval_response") {
       const { request, isApproved } = decisionOf(item, asked);
-      // Clients that send a whole conversation may send the same decision twice.
+      // A client that sends a whole conversation may send the same decision twice.
       if (approved.has(request["id"]) && approved.get(request["id"]) !== isApproved)
         throw fieldError("input", `has two answers to the approval request \`${shown(String(request["id"]))}\`.`);
       if (!isApproved && !approved.has(request["id"])) items.push(...refusedCall(request, item));
@@ -133,7 +137,7 @@ export function readHostedItems(input: unknown): ReadItems {
   return { items, decided, lists };
 }
 
-/** Returns the approval request that the item answers, and the decision. */
+/** Returns the approval request that this item answers, and the client's decision. */
 function decisionOf(item: Json, asked: ReadonlyMap<unknown, Json>): { request: Json; isApproved: boolean } {
   const { approval_request_id: id, approve } = item;
   const request = typeof id === "string" ? asked.get(id) : undefined;
@@ -153,10 +157,10 @@ function listedIn(item: Json): HostedTool[] {
   });
 }
 
-/** The output of a call whose response ended before the call did. */
+/** The output of a call if its response ended before the call did. */
 export const notKnown = "Whether this call was made, and what came of it, is not known.";
 
-/** Returns an MCP call and its output as a function call and its output. */
+/** Converts an MCP call and its output to a function call and its output. */
 export function callAndOutput(item: Json): Json[] {
   const { id, server_label: label, name, arguments: args, output, error } = item;
   const text = textOf(output) ?? (isObject(error) ? JSON.stringify(error) : textOf(error)) ?? notKnown;

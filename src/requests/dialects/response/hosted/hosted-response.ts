@@ -1,5 +1,5 @@
-// Joins several model turns, between which the gateway runs MCP tools, into one response with one output and one stream
-// of events.
+// Joins several model turns into one response with one output and one stream of events. Between these turns, the
+// gateway runs MCP tools.
 import { isObject, type Json, numberOf, objectsOf, textOf } from "../json.ts";
 import { toolToWire } from "../response-object.ts";
 import { approvalItem, type CallResult, callItem, endedCall, notCalled } from "./hosted-items.ts";
@@ -11,18 +11,18 @@ export interface HostedResponseOptions {
   readonly request: Json;
   /** Members that the gateway sets, such as `store` and `previous_response_id`. */
   readonly members: Json;
-  /** The response object to use if no model turn begins. The final response has its id in any case. */
+  /** The response object that is used if no model turn begins. The final response always has the id of this object. */
   readonly begun: Json;
 }
 
-/** A call of an MCP tool, as the model made it. */
+/** A call of an MCP tool, as the model wrote it. */
 export interface HostedCall {
   readonly callId: string;
-  /** Name of the function that represents the tool for the model. */
+  /** Name of the function that stands for the tool in requests to the model. */
   readonly functionName: string;
   readonly arguments: string;
   readonly offered: OfferedTool;
-  /** The item of the call, and its index in the output. */
+  /** The output item of this call, and the index of the item in the output. */
   readonly item: Json;
   readonly index: number;
 }
@@ -31,7 +31,7 @@ const beginnings = new Set(["response.created", "response.in_progress", "respons
 const ends = new Set(["response.completed", "response.incomplete", "response.failed"]);
 const added = "response.output_item.added";
 const done = "response.output_item.done";
-/** Types of calls that only the client can run. */
+/** Types of calls that only the client can make. */
 const clientCalls = new Set<unknown>(
   ["function", "custom_tool", "local_shell", "shell", "apply_patch", "computer", "tool_search"].map(
     (name) => `${name}_call`,
@@ -46,19 +46,19 @@ export class HostedResponse {
   readonly #members: Json;
   readonly #begun: Json;
   readonly #echo: Json;
-  /** True if the client gets sealed reasoning. The model gets it in the next turn in any case. */
+  /** True if the client gets sealed reasoning. The model gets this reasoning in the next turn in any case. */
   readonly #showsSealed: boolean;
   readonly #output: Json[] = [];
   #sequence = 0;
-  /** The response object that the first turn sent at its beginning. */
+  /** The response object at the beginning of the first turn. */
   #head: Json | undefined;
-  /** Events that precede the output of the model. */
+  /** Events that come before the output of the model. */
   #first: Json[] = [];
   #usage: Json | undefined;
   #turns = 0;
-  /** The final response of the current turn. */
+  /** The final response of the current model turn. */
   #ended: Json | undefined;
-  /** Indices in the whole output by index in the current turn. */
+  /** For each index in the current turn's output, the index in the whole output. */
   #indexes = new Map<number, number>();
   #hidden = new Set<number>();
   #calls: HostedCall[] = [];
@@ -76,22 +76,22 @@ export class HostedResponse {
     this.#showsSealed = Array.isArray(include) && include.includes(sealed);
   }
 
-  /** True if the current turn completed. */
+  /** True if the current model turn completed. */
   get isCompleted(): boolean {
     return this.#ended?.["status"] === "completed";
   }
 
-  /** Output of the model in the current turn. */
+  /** The output of the model in the current turn. */
   get turnOutput(): unknown {
     return this.#ended?.["output"];
   }
 
-  /** True if the model's answer reported the end of the current turn. */
+  /** True if the model has reported the end of the current turn. */
   get hasEnded(): boolean {
     return this.#ended !== undefined;
   }
 
-  /** Output tokens of all turns so far. */
+  /** Number of output tokens of all turns so far. */
   get outputTokens(): number {
     return numberOf(this.#usage?.["output_tokens"]) ?? 0;
   }
@@ -100,12 +100,12 @@ export class HostedResponse {
     return this.#calls;
   }
 
-  /** True if the client must act before the next turn: it approves calls, or runs functions of its own. */
+  /** True if the client must act before the next turn: it must approve calls or run its own functions. */
   get waitsForClient(): boolean {
     return this.#waits;
   }
 
-  /** Adds a list of tools. */
+  /** Adds an item with a list of tools. */
   addList(item: Json): void {
     const index = this.#add(item);
     const { tools: _, ...listing } = item;
@@ -133,7 +133,7 @@ export class HostedResponse {
     this.#waits = false;
   }
 
-  /** Takes an event of the current turn, and returns text for the client. */
+  /** Takes an event of the current turn, and returns the text that the client gets for it. */
   take(event: Json): string {
     const type = textOf(event["type"]) ?? "";
     if (beginnings.has(type)) return this.#takeBegin(event);
@@ -141,7 +141,7 @@ export class HostedResponse {
       this.#takeEnd(event["response"]);
       return "";
     }
-    // If the client has seen the response begin, an error fails the whole response.
+    // If the client has seen the beginning of the response, an error makes the whole response fail.
     if (type === "error" && this.#head) {
       this.fail(textOf(event["code"]) ?? "server_error", textOf(event["message"]) ?? "The model's answer broke off.");
       return "";
@@ -152,7 +152,7 @@ export class HostedResponse {
     return before + this.#takeOfItem(event, type, sentIndex);
   }
 
-  /** Takes a whole answer as if its events had been streamed. */
+  /** Takes a whole answer in the same way as its events in a stream. */
   takeWhole(response: Json): void {
     const { output, ...rest } = response;
     this.take({ type: "response.created", response: { ...rest, ...inProgress, output: [] } });
@@ -170,19 +170,19 @@ export class HostedResponse {
       .join("");
   }
 
-  /** Returns the whole response. Call after the response has ended. */
+  /** Returns the whole response. May be called only after the response has ended. */
   get whole(): Json {
-    // An item that never completed left an empty entry.
+    // If an item never completed, its entry is empty.
     const output = this.#output.filter(({ type }) => type !== undefined);
     return { ...this.#ended, ...this.#own(), output, usage: this.#usage ?? null };
   }
 
-  /** Ends the response early, with its output so far. */
+  /** Ends the response early. The output so far stays. */
   stop(reason: string): void {
     this.#ended = { ...this.#ended, status: "incomplete", incomplete_details: { reason } };
   }
 
-  /** Marks the response as failed; its end is the next event. */
+  /** Marks the response as failed. The next event is the end of the response. */
   fail(code: string, message: string): void {
     this.#ended = { ...(this.#head ?? this.#begun), status: "failed", error: { code, message } };
   }
@@ -198,7 +198,7 @@ export class HostedResponse {
   }
 
   #takeBegin(event: Json): string {
-    // The beginning is sent only for the first turn, because later turns belong to the same response.
+    // The beginning is sent only for the first turn, because all turns belong to the same response.
     if (this.#turns > 1) return "";
     const { response } = event;
     if (isObject(response)) this.#head ??= response;
@@ -243,7 +243,7 @@ export class HostedResponse {
     return index;
   }
 
-  /** Handles a call that the model requests. */
+  /** Handles a tool call that the model requests. */
   #asked(item: Json, offered: OfferedTool, index: number): string {
     const { label } = offered.server;
     const { name } = offered.tool;
@@ -284,10 +284,11 @@ export class HostedResponse {
     return rest;
   }
 
-  /** Returns the members that are the same for all turns, such as the id. */
+  /** Returns the members that are the same for all turns, such as the id of the response. */
   #own(): Json {
     const { created_at: createdAt, model } = this.#head ?? {};
-    // The id must be the gateway's: a Responses server has ids of its own, which may repeat ids of other servers.
+    // The id must be the gateway's own. A server of the Responses API has its own ids, which may be the same as ids of
+    // other servers.
     const { id } = this.#begun;
     return { ...this.#echo, ...this.#members, id, created_at: createdAt, model };
   }
@@ -309,7 +310,7 @@ function callBegin(item: Json, index: number): Json[] {
   ];
 }
 
-/** Adds the figures of several turns, member by member. */
+/** Adds up the usage figures of several turns, member by member. */
 function summed(sum: Json | undefined, more: unknown): Json | undefined {
   if (!isObject(more)) return sum;
   const all: Record<string, unknown> = { ...sum };
