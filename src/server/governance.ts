@@ -18,6 +18,7 @@ import { SpoolLedger } from "../ledger/ledger.ts";
 import { recentUsage } from "../ledger/recent-usage.ts";
 import { SqlRequestLog } from "../ledger/request-log.ts";
 import { totalsSince, unpricedSince } from "../ledger/usage/counted-since.ts";
+import { SqlPeopleUsage } from "../ledger/usage/people-usage.ts";
 import { SqlUsageReports } from "../ledger/usage/usage-reports.ts";
 import { MemoryLimits } from "../limits/memory/memory-limits.ts";
 import { WindowStarts } from "../limits/memory/window-starts.ts";
@@ -141,6 +142,7 @@ export interface Governance {
   reports: SqlUsageReports;
   statements: Statements;
   parties: SqlUsageParties;
+  peopleUsage: SqlPeopleUsage;
   /** From this time on, requests without a price are counted. Unix seconds; 0 means always. */
   unpricedSince: number;
   requestHistory: RequestHistory;
@@ -379,6 +381,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
     reports,
     statements: new Statements({ reports, parties }),
     parties,
+    peopleUsage: new SqlPeopleUsage(db, caughtUp),
     unpricedSince: countedSince,
     comparisons: new SqlComparisons(db, caughtUp),
     requestHistory: new RequestHistory(new SqlRequestLog(db, clock, caughtUp), refusedStore),

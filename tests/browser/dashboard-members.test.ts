@@ -88,6 +88,27 @@ test("sorts members by name and by the spend of this month, which it shows for e
   expect(ada.trouble).toEqual([]);
 });
 
+test("sorts all people, and an account's members, by spend and last use for an operator", async () => {
+  await using ada = await arrive(operator, "/admin/people");
+  const { page } = ada;
+  for (const [column, order] of [
+    ["Spend, month", "descending"],
+    ["Last used", "descending"],
+    ["Name", "ascending"],
+  ] as const) {
+    await page.getByRole("button", { name: column, exact: true }).click();
+    const head = page.getByRole("columnheader", { name: column });
+    await until(async () => (await head.getAttribute("aria-sort")) === order, `${column} is sorted`);
+  }
+  await page.getByRole("cell", { name: "$0.00" }).first().waitFor();
+  const { accountId } = world.server.firstKey.record;
+  await ada.go(`/admin/accounts/${accountId}?tab=members`);
+  await page.getByRole("button", { name: "Spend, month" }).click();
+  const head = page.getByRole("columnheader", { name: "Spend, month" });
+  await until(async () => (await head.getAttribute("aria-sort")) === "descending", "the highest spend is first");
+  expect(ada.trouble).toEqual([]);
+});
+
 test("lets an owner show account usage to a member, whose pages then show it", async () => {
   const rosa = await somebody("Rosa Peter");
   const asked = { model: "no-such-model", messages: [{ role: "user", content: "Hello" }] };

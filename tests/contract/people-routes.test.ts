@@ -1,9 +1,14 @@
 // The endpoints for members, invitations and operators, over a real database and socket: who may see and change whom.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { calendarMonthOf } from "../../src/base/calendar-month.ts";
 import type { Role } from "../../src/domain/people/role.ts";
+import { catchUp } from "../../src/ledger/usage/usage-rows.ts";
+import { openUsageWriter } from "../../src/ledger/usage/usage-writer.ts";
 import { auditEvent } from "../../src/policy/records/audit.ts";
+import { apiKeys } from "../../src/storage/tables/credential-rows.ts";
 import { operators } from "../support/people.ts";
 import { type ApiMember, openPeopleApi, type PeopleApi } from "../support/people-api.ts";
+import { keyRecordFor } from "../support/principal.ts";
 
 let api: PeopleApi;
 let owner: ApiMember;
@@ -40,6 +45,51 @@ describe("GET and changes of members", () => {
       expect([rest.data.length, rest.has_more]).toEqual([1, false]);
     }
     expect((await api.send(member.headers, "/v1/members")).status).toBe(403);
+  });
+
+  test("adds the month's spend in the account and the last use to a list that asks for it", async () => {
+    const other = await api.addAccount();
+    await api.addMember(member.person, "member", other.id);
+    const foreign = await api.addSignedIn("owner", { inAccount: other.id });
+    const operator = await api.addSignedIn("owner", { isOperator: true });
+    const { start } = calendarMonthOf(api.clock.nowSeconds());
+    const costs = { [api.accountId]: 2_500_000_000, [other.id]: 7_000_000_000 };
+    const writer = await openUsageWriter(api.db);
+    for (const [accountId, nanoUsd] of Object.entries(costs)) {
+      const keyId = `key_${accountId}`;
+      const key = { id: keyId, accountId, personId: member.person.id, environment: "dev" as const, lastUsedAt: start };
+      await api.db`INSERT INTO api_keys ${api.db(apiKeys.row(keyRecordFor(key)))}`;
+      await writer.insert([
+        {
+          ...{ requestId: `req_${keyId}`, at: start, accountId, keyId, appId: null, environment: "dev", nanoUsd },
+          ...{ operation: "chat", model: "m", stream: false, outcome: "completed", errorCode: null, capped: false },
+          ...{ promptTokens: 1, completionTokens: 1, estimated: false, upstream: null, durationMs: 1, queueMs: 0 },
+          firstTokenMs: null,
+        },
+      ]);
+    }
+    await catchUp(writer);
+    writer.close();
+    const listed = async ({ headers }: ApiMember, path: string) => {
+      const { body } = await api.send(headers, `${path}?include=usage`);
+      const rows: { person_id?: string; id: string; usage: { spend: number } }[] = body.data;
+      return new Map(rows.map((row) => [row.person_id ?? row.id, row.usage.spend]));
+    };
+    const { id } = member.person;
+    const own = await listed(owner, "/v1/members");
+    expect([own.get(id), own.get(owner.person.id), own.has(foreign.person.id)]).toEqual([2.5, 0, false]);
+    expect((await listed(foreign, "/v1/members")).get(id)).toBe(7);
+    expect((await listed(operator, `/v1/admin/accounts/${other.id}/members`)).get(id)).toBe(7);
+    expect((await listed(operator, "/v1/admin/people")).get(id)).toBe(9.5);
+    const [found] = (await api.send(operator.headers, `/v1/admin/people?include=usage&email=${member.person.email}`))
+      .body.data;
+    expect(found.usage).toEqual({ spend: 9.5, last_used_at: expect.any(Number) });
+    expect((await api.send(owner.headers, "/v1/members")).body.data[0]).not.toHaveProperty("usage");
+    for (const path of ["/v1/members", "/v1/admin/people", `/v1/admin/accounts/${other.id}/members`]) {
+      expect((await api.send(member.headers, `${path}?include=usage`)).status).toBe(403);
+    }
+    const wrong = await api.send(owner.headers, "/v1/members?include=all");
+    expect([wrong.status, wrong.body.error.param]).toEqual([400, "include"]);
   });
 
   test("lets owners, and admins for members, limit a member and the member's keys", async () => {

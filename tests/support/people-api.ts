@@ -23,6 +23,7 @@ import { RouteTable } from "../../src/http/exchange/route-table.ts";
 import { startHttpServer } from "../../src/http/exchange/server.ts";
 import { SessionPrincipals } from "../../src/http/exchange/session-principal.ts";
 import { openApiDocument } from "../../src/http/reference/openapi.ts";
+import { SqlPeopleUsage } from "../../src/ledger/usage/people-usage.ts";
 import { MemoryLimits } from "../../src/limits/memory/memory-limits.ts";
 import { OpenRequests } from "../../src/policy/open-requests.ts";
 import { auditEvent } from "../../src/policy/records/audit.ts";
@@ -69,7 +70,19 @@ export async function openPeopleApi({ mailing = false } = {}) {
   const stores = { people, sessionStore, sessions, accounts, keys };
   const keptAnswers = { forgetAccounts: async () => {} };
   const connectFlow = { farewell: async () => () => {} };
-  const deps = { ...stores, links, limits, throttle, clock, requestLimits, changed, keptAnswers, connectFlow };
+  const usage = { peopleUsage: new SqlPeopleUsage(db), summedLedger: { flush: async () => {} } };
+  const deps = {
+    ...stores,
+    ...usage,
+    links,
+    limits,
+    throttle,
+    clock,
+    requestLimits,
+    changed,
+    keptAnswers,
+    connectFlow,
+  };
   const routes = [
     ...sessionRoutes({ ...deps, ownAccount: new OwnAccount({ people, limits, clock }) }),
     ...memberRoutes(deps),

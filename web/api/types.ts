@@ -4631,6 +4631,20 @@ export interface Member {
    * Last use of this server in a browser. null: no recent use.
    */
   last_seen_at: number | null;
+  usage?: PersonUsage;
+}
+/**
+ * Usage in this account. Only in a list with `include=usage`.
+ */
+export interface PersonUsage {
+  /**
+   * Cost in USD since the start of this calendar month (UTC), in the environment of the request, of the person's logins, own keys and allowed apps.
+   */
+  spend: number;
+  /**
+   * Last use of the person's logins, own keys and allowed apps, in any environment. null: never.
+   */
+  last_used_at: number | null;
 }
 export interface MemberDetails {
   object: "member";
@@ -6206,6 +6220,20 @@ export interface Person {
    * Unix time in seconds.
    */
   created_at: number;
+  usage?: PersonUsage1;
+}
+/**
+ * Usage in all accounts. Only in a list with `include=usage`.
+ */
+export interface PersonUsage1 {
+  /**
+   * Cost in USD since the start of this calendar month (UTC), in the environment of the request, of the person's logins, own keys and allowed apps.
+   */
+  spend: number;
+  /**
+   * Last use of the person's logins, own keys and allowed apps, in any environment. null: never.
+   */
+  last_used_at: number | null;
 }
 export interface PersonDetails {
   object: "person";

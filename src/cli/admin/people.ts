@@ -7,7 +7,7 @@ import { ApiError, requestJson, requestList, requestWholeList, understood } from
 import type { Connection } from "../login/connection.ts";
 import { serverCommand } from "../login/server-command.ts";
 import { operatorNeeds } from "../models/model-records.ts";
-import { formatTime, formatTimeAndRelative } from "../terminal/figures.ts";
+import { formatRelative, formatTime, formatTimeAndRelative, formatUsd, usdDigits } from "../terminal/figures.ts";
 import { CliError, exitCodes, formatFacts, printable, type Terminal } from "../terminal/terminal.ts";
 import { accountId, accountPath } from "./accounts.ts";
 import { suspensionCommands } from "./suspension.ts";
@@ -18,11 +18,13 @@ const who = ["<who>", "e-mail address, or id"] as const;
 const json = ["--json", "print the person as the API gives it"] as const;
 const personPath = (id: string) => `/admin/people/${encodeURIComponent(id)}`;
 
-const columns: Column<Person>[] = [
+const columnsOf = (people: readonly Person[], nowSeconds: number): Column<Person>[] => [
   ["E-MAIL", ({ email }) => email],
   ["NAME", ({ name }) => name],
   ["OPERATOR", (person) => (person.is_operator ? "yes" : "-")],
   ["STATUS", (person) => (person.suspended_at === null ? "active" : "suspended")],
+  ["SPEND, MONTH", ({ usage }) => formatUsd(usage?.spend, usdDigits(people.map((one) => one.usage?.spend)))],
+  ["LAST USED", ({ usage }) => formatRelative(usage?.last_used_at, nowSeconds)],
   ["SINCE", ({ created_at: at }) => formatTime(at)],
   ["ID", ({ id }) => id],
 ];
@@ -31,19 +33,20 @@ const listCommand = serverCommand({
   name: "list",
   isDefault: true,
   summary: "list the people who can sign in (the default)",
-  description: `List the people who can sign in, of all accounts, oldest first. ${operatorNeeds}`,
+  description: `List the people who can sign in, of all accounts, oldest first, with their spend of this month in the environment of the key or login. ${operatorNeeds}`,
   options: {
     operators: ["--operators", "only operators"],
     json: ["--json", "print the list as the API gives it"],
   },
   examples: ["headrace people", "headrace people list --operators"],
-  async run({ connect, ask, options, terminal }) {
+  async run({ connect, ask, options, terminal, nowSeconds }) {
     const connection = await connect();
-    const all = await ask((_, signal) => requestList(connection, "/admin/people", signal));
+    const all = await ask((_, signal) => requestList(connection, "/admin/people?include=usage", signal));
     const people = all.map((raw) => ({ raw, ...understood(personShape, raw, connection, "list of people") }));
     const shown = people.filter(({ is_operator: isOperator }) => !options.operators || isOperator);
     const show = () => {
-      if (shown.length > 0) return printRows(terminal, shown, columns, [], ["ID", "SINCE"]);
+      if (shown.length > 0)
+        return printRows(terminal, shown, columnsOf(shown, nowSeconds()), ["SPEND, MONTH"], ["ID", "SINCE"]);
       terminal.note("Nobody can sign in yet. headrace setup-link makes the link for the first operator.");
     };
     return { json: shown.map(({ raw }) => raw), show };

@@ -17,9 +17,13 @@ const ada = {
   role: "owner",
   created_at: now - 3 * 86_400,
   last_seen_at: now - 200,
+  usage: { spend: 1.25, last_used_at: now - 200 },
 };
 const bob = { ...ada, id: "mbr_2", person_id: "usr_2", email: "bob@example.com", name: "Bob", role: "member" };
-const cy = { ...bob, id: "mbr_3", email: "cy@example.com", name: "Cy", last_seen_at: null, sees_all_usage: true };
+const cy = {
+  ...{ ...bob, id: "mbr_3", email: "cy@example.com", name: "Cy", sees_all_usage: true },
+  ...{ last_seen_at: null, usage: { spend: 0, last_used_at: null } },
+};
 const dee = {
   object: "invitation",
   id: "lnk_1",
@@ -69,11 +73,11 @@ describe("headrace members list", () => {
       code: 0,
       stderr: "",
       stdout: [
-        "E-MAIL           NAME    ROLE    SEES  JOINED                   LAST SEEN  ID",
-        "ada@example.com  Ada[2J  owner   all   3 days ago               3 min ago  mbr_1",
-        "bob@example.com  Bob     member  own   3 days ago               3 min ago  mbr_2",
-        "cy@example.com   Cy      member  all   3 days ago               -          mbr_3",
-        "dee@example.com  -       admin   -     invited, ends in 6 days  -          lnk_1",
+        "E-MAIL           NAME    ROLE    SEES  JOINED                   SPEND, MONTH  LAST USED  ID",
+        "ada@example.com  Ada[2J  owner   all   3 days ago                      $1.25  3 min ago  mbr_1",
+        "bob@example.com  Bob     member  own   3 days ago                      $1.25  3 min ago  mbr_2",
+        "cy@example.com   Cy      member  all   3 days ago                      $0.00  -          mbr_3",
+        "dee@example.com  -       admin   -     invited, ends in 6 days             -  -          lnk_1",
         "",
       ].join("\n"),
     });

@@ -7,7 +7,7 @@ import { command } from "../command.ts";
 import { refuseSecret } from "../keys/key-records.ts";
 import { parseTools, toolsForm } from "../keys/key-settings.ts";
 import { givenQuota, parseQuotas, quotasHelp, quotaWords } from "../keys/quota-view.ts";
-import { formatRelative, formatTimeAndRelative } from "../terminal/figures.ts";
+import { formatRelative, formatTimeAndRelative, formatUsd, usdDigits } from "../terminal/figures.ts";
 import { CliError, formatTable, printable } from "../terminal/terminal.ts";
 import { requestJson, requestList, understood } from "./api-request.ts";
 import type { Connection } from "./connection.ts";
@@ -19,7 +19,7 @@ const member = z.object({
   name: z.string(),
   role: z.string(),
   created_at: z.number(),
-  last_seen_at: z.number().nullish(),
+  usage: z.object({ spend: z.number(), last_used_at: z.number().nullable() }).nullish(),
   quotas: z.array(givenQuota).nullish(),
   tools: z.array(z.string()).nullish(),
   sees_all_usage: z.boolean().nullish(),
@@ -47,28 +47,29 @@ its owners and admins as well.`;
 const listCommand = serverCommand({
   name: "list",
   summary: "list members and invitations",
-  description: "List the members of the account and the pending invitations.",
+  description:
+    "List the members of the account, with their spend of this month in the environment of the login, and the pending invitations.",
   options: { json: ["--json", "print both lists as the API gives them"] },
   examples: ["headrace members list", "headrace members list --json"],
   async run({ connect, ask, terminal, nowSeconds }) {
     const connection = await connect();
     const lists = await ask(async (_, signal) => ({
-      members: await requestList(connection, "/members", signal),
+      members: await requestList(connection, "/members?include=usage", signal),
       invitations: await requestList(connection, "/invitations", signal),
     }));
     const show = () => {
       const time = (seconds: number | null | undefined) => formatRelative(seconds, nowSeconds());
-      const joined = lists.members
-        .map((raw) => understood(member, raw, connection, "list of members"))
-        .map((one) => [
-          ...[one.email, one.name, one.role, one.role !== "member" || one.sees_all_usage ? "all" : "own"],
-          ...[time(one.created_at), time(one.last_seen_at), one.id],
-        ]);
+      const members = lists.members.map((raw) => understood(member, raw, connection, "list of members"));
+      const digits = usdDigits(members.map(({ usage }) => usage?.spend));
+      const joined = members.map((one) => [
+        ...[one.email, one.name, one.role, one.role !== "member" || one.sees_all_usage ? "all" : "own"],
+        ...[time(one.created_at), formatUsd(one.usage?.spend, digits), time(one.usage?.last_used_at), one.id],
+      ]);
       const invited = lists.invitations
         .map((raw) => understood(invitation, raw, connection, "list of invitations"))
-        .map((one) => [one.email, "-", one.role, "-", `invited, ends ${time(one.expires_at)}`, "-", one.id]);
-      const header = ["E-MAIL", "NAME", "ROLE", "SEES", "JOINED", "LAST SEEN", "ID"];
-      terminal.print(formatTable(header, [...joined, ...invited], terminal.out));
+        .map((one) => [one.email, "-", one.role, "-", `invited, ends ${time(one.expires_at)}`, "-", "-", one.id]);
+      const header = ["E-MAIL", "NAME", "ROLE", "SEES", "JOINED", "SPEND, MONTH", "LAST USED", "ID"];
+      terminal.print(formatTable(header, [...joined, ...invited], terminal.out, [5]));
     };
     return { json: lists, show };
   },

@@ -1,10 +1,12 @@
 // Schemas of people, their sessions, members of accounts and invitations, and of the requests about them.
 import { z } from "zod";
+import { usdOf } from "../../base/money.ts";
 import { environments } from "../../domain/api-key.ts";
 import type { Member, OneTimeLink, Person } from "../../domain/people/person.ts";
 import { roles } from "../../domain/people/role.ts";
 import type { Session } from "../../domain/people/session.ts";
 import { scopes } from "../../domain/scope.ts";
+import type { PersonUsage } from "../../domain/usage/people-usage.ts";
 import { deletedShape, unixSeconds } from "../parts.ts";
 import { givenQuotas, rulesOnWire, shownQuotas, usedQuotas } from "../quotas.ts";
 import { givenTools, shownTools } from "../tools/tool-lists.ts";
@@ -94,6 +96,20 @@ export const endedSessions = z
   .object({ object: z.literal("browser_session.deleted"), deleted: z.int().describe("Number of sessions that ended.") })
   .meta({ id: "EndedBrowserSessions" });
 
+const personUsageShape = z
+  .object({
+    spend: z
+      .number()
+      .describe(
+        "Cost in USD since the start of this calendar month (UTC), in the environment of the request, of the person's logins, own keys and allowed apps.",
+      ),
+    last_used_at: unixSeconds
+      .nullable()
+      .describe("Last use of the person's logins, own keys and allowed apps, in any environment. null: never."),
+  })
+  .meta({ id: "PersonUsage" });
+export type PersonUsageWire = z.infer<typeof personUsageShape>;
+
 const memberMembers = {
   object: z.literal("member"),
   id: z.string(),
@@ -110,7 +126,12 @@ const memberMembers = {
   last_seen_at: unixSeconds.nullable().describe("Last use of this server in a browser. null: no recent use."),
 } as const;
 
-export const memberShape = z.object(memberMembers).meta({ id: "Member" });
+export const memberShape = z
+  .object({
+    ...memberMembers,
+    usage: personUsageShape.optional().describe("Usage in this account. Only in a list with `include=usage`."),
+  })
+  .meta({ id: "Member" });
 export const memberDetailsShape = z
   .object({
     ...memberMembers,
@@ -176,7 +197,12 @@ const personMembers = {
   created_at: unixSeconds,
 } as const;
 
-export const personShape = z.object(personMembers).meta({ id: "Person" });
+export const personShape = z
+  .object({
+    ...personMembers,
+    usage: personUsageShape.optional().describe("Usage in all accounts. Only in a list with `include=usage`."),
+  })
+  .meta({ id: "Person" });
 export const personDetailsShape = z
   .object({
     ...personMembers,
@@ -232,6 +258,11 @@ export function memberToWire(member: Member): z.infer<typeof memberShape> {
     created_at: member.createdAt,
     last_seen_at: member.lastSeenAt,
   };
+}
+
+/** Undefined stands for a person without credentials. */
+export function personUsageToWire(usage: PersonUsage | undefined): PersonUsageWire {
+  return { spend: usdOf(usage?.nanoUsd ?? 0), last_used_at: usage?.lastUsedAt ?? null };
 }
 
 export function invitationToWire(link: OneTimeLink): z.infer<typeof invitationShape> {

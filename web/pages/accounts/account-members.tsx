@@ -5,37 +5,36 @@ import { useList } from "../../api/queries.ts";
 import type { Account, Invitation, Member } from "../../api/types.ts";
 import { Invitations } from "../../parts/membership/invitations.tsx";
 import { Invite } from "../../parts/membership/invite.tsx";
+import { usePeopleList } from "../../parts/membership/people-list.tsx";
 import { roleNames } from "../../parts/membership/roles.ts";
 import { AddButton } from "../../parts/page/buttons.tsx";
 import { Empty } from "../../parts/page/empty.tsx";
 import type { Column } from "../../parts/table/column.ts";
 import { LongTable } from "../../parts/table/long-table.tsx";
-import { timeColumn } from "../../parts/table/time-column.tsx";
 import { SmallNote } from "../../parts/words/note.tsx";
-
-const members: Column<Member>[] = [
-  {
-    name: "name",
-    head: "Name",
-    cell: ({ name, email }) => (
-      <>
-        <Text size="sm">{name}</Text>
-        <SmallNote>{email}</SmallNote>
-      </>
-    ),
-  },
-  { name: "role", head: "Role", cell: ({ role }) => roleNames[role] },
-  timeColumn({ name: "seen", head: "Last seen", at: ({ last_seen_at }) => last_seen_at, never: "not recently" }),
-];
 
 export function AccountMembers({ account }: { account: Account }) {
   const base = `/v1/admin/accounts/${account.id}`;
   const path = `${base}/invitations`;
   const [inviting, { open, close }] = useDisclosure();
-  const listing = useList<Member>(`${base}/members`, { limit: 100 });
+  const { listing, status, nameHead, usageColumns } = usePeopleList<Member>(`${base}/members`);
   const invited = useList<Invitation>(path, { limit: 100 });
   const invite = <AddButton onClick={open}>Invite</AddButton>;
   const hasInvited = invited.items.length > 0;
+  const columns: Column<Member>[] = [
+    {
+      name: "name",
+      ...nameHead,
+      cell: ({ name, email }) => (
+        <>
+          <Text size="sm">{name}</Text>
+          <SmallNote>{email}</SmallNote>
+        </>
+      ),
+    },
+    { name: "role", head: "Role", cell: ({ role }) => roleNames[role] },
+    ...usageColumns,
+  ];
   return (
     <Stack>
       <Group justify="space-between">
@@ -45,10 +44,11 @@ export function AccountMembers({ account }: { account: Account }) {
       <LongTable
         label={`Members of ${account.name}`}
         listing={listing}
-        columns={members}
+        columns={columns}
         keyOf={({ id }) => id}
         rowHeight={58}
         height="26rem"
+        status={status}
         empty={
           <Empty title="No members yet" action={invite}>
             {hasInvited

@@ -1,19 +1,16 @@
 // Lists all members of the account with their roles. Each row opens the member's dialog.
 import { Badge, Group, Text } from "@mantine/core";
-import { type ReactNode, useCallback, useMemo, useState } from "react";
-import { useList, useRead } from "../../api/queries.ts";
+import { type ReactNode, useState } from "react";
 import { useSession } from "../../api/session.tsx";
-import type { Member, Statement } from "../../api/types.ts";
+import type { Member } from "../../api/types.ts";
 import { useLast } from "../../parts/editing/use-last.ts";
+import { usePeopleList } from "../../parts/membership/people-list.tsx";
 import { roleNames } from "../../parts/membership/roles.ts";
 import { SmallButton } from "../../parts/page/buttons.tsx";
 import { Empty } from "../../parts/page/empty.tsx";
 import type { Column } from "../../parts/table/column.ts";
 import { LongTable } from "../../parts/table/long-table.tsx";
-import { sortable } from "../../parts/table/sort-head.tsx";
-import { timeColumn } from "../../parts/table/time-column.tsx";
-import { type SortValue, useWholeList } from "../../parts/table/whole-list.ts";
-import { day, money } from "../../parts/words/figures.ts";
+import { day } from "../../parts/words/figures.ts";
 import { SmallNote } from "../../parts/words/note.tsx";
 import { quotasInWords } from "../../parts/words/quotas.ts";
 import { ManageMember } from "./manage-member.tsx";
@@ -22,12 +19,7 @@ import { type ActorRole, whyNoOtherRole, whyNoQuotas, whyNoRemoval, whyNoSight, 
 
 export function MemberList({ actorRole, below }: { actorRole: ActorRole; below: ReactNode }) {
   const { session } = useSession();
-  const first = useList<Member>("/v1/members", { limit: 100 });
-  const spend = useSpend();
-  const [order, setOrder] = useState("");
-  const orderOf = useCallback((name: string) => sortValueOf(name, spend), [spend]);
-  const sorted = useWholeList<Member>("/v1/members", {}, order, orderOf);
-  const listing = order === "" ? first : sorted.listing;
+  const { listing, isAll, status, nameHead, usageColumns } = usePeopleList<Member>("/v1/members");
   const [managed, setManaged] = useState<Member>();
   const [removed, setRemoved] = useState<Member>();
   const chosen = useLast(managed);
@@ -37,14 +29,12 @@ export function MemberList({ actorRole, below }: { actorRole: ActorRole; below: 
   const owners = listing.items.filter(({ role }) => role === "owner").length;
   const questionOf = (member: Member) => ({
     ...{ member, actorRole, isSelf: isSelf(member) },
-    isLastOwner: member.role === "owner" && owners === 1 && !listing.hasNextPage && sorted.isAll,
+    isLastOwner: member.role === "owner" && owners === 1 && !listing.hasNextPage && isAll,
   });
-  const head = (name: string, text: string, falls: boolean) =>
-    sortable({ name, text, order, first: falls ? "falls" : "rises", change: setOrder });
   const columns: Column<Member>[] = [
     {
       name: "name",
-      ...head("name", "Name", false),
+      ...nameHead,
       cell: (member) => (
         <>
           <Group gap="xs">
@@ -84,21 +74,7 @@ export function MemberList({ actorRole, below }: { actorRole: ActorRole; below: 
       width: "12rem",
     },
     { name: "since", head: "Member since", cell: (member) => day(member.created_at), wideOnly: true, width: "8rem" },
-    {
-      name: "spend",
-      ...head("spend", "Spend, month", true),
-      cell: ({ person_id: id }) => (spend ? money(spend.get(id) ?? 0) : ""),
-      wideOnly: "middle",
-      width: "9rem",
-      numeric: true,
-    },
-    timeColumn({
-      name: "seen",
-      ...head("seen", "Last seen", true),
-      width: "8rem",
-      at: (row) => row.last_seen_at,
-      never: "not recently",
-    }),
+    ...usageColumns,
     {
       name: "manage",
       head: "Action",
@@ -121,6 +97,7 @@ export function MemberList({ actorRole, below }: { actorRole: ActorRole; below: 
         rowHeight={58}
         height="36rem"
         choose={setManaged}
+        status={status}
         empty={<Empty title="No members">Invite a person. They receive a link to set up their sign-in.</Empty>}
         below={below}
       />
@@ -149,17 +126,4 @@ export function MemberList({ actorRole, below }: { actorRole: ActorRole; below: 
       />
     </>
   );
-}
-
-type Spend = ReadonlyMap<string, number>;
-
-/** Loads the spend of this month by person; undefined until it is known. */
-function useSpend(): Spend | undefined {
-  const { data } = useRead<Statement>("/v1/statement", { group_by: "person" });
-  return useMemo(() => data && new Map(data.lines.map(({ person, cost }) => [person ?? "", Number(cost)])), [data]);
-}
-
-function sortValueOf(name: string, spend: Spend | undefined): SortValue<Member> {
-  if (name === "name") return (member) => member.name;
-  return name === "seen" ? (member) => member.last_seen_at ?? 0 : ({ person_id: id }) => spend?.get(id) ?? 0;
 }

@@ -3,10 +3,10 @@ import { Button, Group, Text, TextInput } from "@mantine/core";
 import { SearchIcon } from "@primer/octicons-react";
 import { type FormEvent, useState } from "react";
 import { useSearchParams } from "wouter";
-import { useList } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
 import type { Person } from "../../api/types.ts";
 import { FormDrawer } from "../../parts/editing/form-drawer.tsx";
+import { usePeopleList } from "../../parts/membership/people-list.tsx";
 import { PlainButton } from "../../parts/page/buttons.tsx";
 import { Empty } from "../../parts/page/empty.tsx";
 import { NameButton, TextLink } from "../../parts/page/links.tsx";
@@ -25,14 +25,14 @@ function People() {
   const [search, setSearch] = useSearchParams();
   const email = search.get("email") ?? "";
   const chosen = search.get("person");
-  const listing = useList<Person>("/v1/admin/people", { limit: 100, email });
+  const { listing, status, nameHead, usageColumns } = usePeopleList<Person>("/v1/admin/people", { email });
   const { person: me } = useSession().session;
   const choose = (id: string | null) =>
     setSearch({ ...(email === "" ? {} : { email }), ...(id === null ? {} : { person: id }) });
   const columns: Column<Person>[] = [
     {
       name: "name",
-      head: "Name",
+      ...nameHead,
       cell: ({ id, name, email: address, suspended_at: suspendedAt }) => (
         <>
           <NameButton show={() => choose(id)}>{name}</NameButton>
@@ -53,6 +53,7 @@ function People() {
       cell: ({ is_operator }) => (is_operator ? <State kind="good">Operator</State> : <Note>no</Note>),
     },
     { name: "created", head: "Since", wideOnly: true, cell: ({ created_at }) => day(created_at) },
+    ...usageColumns,
   ];
   return (
     <Page
@@ -72,6 +73,7 @@ function People() {
         keyOf={({ id }) => id}
         rowHeight={60}
         choose={({ id }) => choose(id)}
+        status={status && `${status} Find others by e-mail address.`}
         empty={
           <Empty title="No person with this e-mail address">
             Enter the whole address. People with a pending invitation are listed on the account's page.

@@ -32,11 +32,12 @@ import {
   invite,
   withdraw,
 } from "../people/invitation-routes.ts";
-import { memberList, membersPage } from "../people/member-routes.ts";
+import { memberList, memberQuery, membersPage } from "../people/member-routes.ts";
+import { includeUsage, type PeopleUsageDeps, withUsage } from "../people/people-usage.ts";
 import { accountParameter, findAccount } from "./account-routes.ts";
 import { adminEndpoints } from "./admin-endpoint.ts";
 
-export interface AdminPeopleDeps extends EndpointDeps, InvitationRouteDeps {
+export interface AdminPeopleDeps extends EndpointDeps, InvitationRouteDeps, PeopleUsageDeps {
   people: InvitationRouteDeps["people"] &
     Pick<PersonStore, "findPerson" | "findByEmail" | "listPeople" | "apply" | "deletePerson" | "membershipsOf"> &
     Pick<PersonStore, "listMembers">;
@@ -56,6 +57,7 @@ const invitationParameters = [
 ] as const;
 const personQuery = z.object({
   ...pageQuery,
+  ...includeUsage,
   email: z
     .string()
     .min(3)
@@ -78,14 +80,19 @@ const list = endpoint("GET", "/v1/admin/people", {
   description: "Oldest first.",
   query: personQuery,
   response: { description: "One page of people.", json: personList },
-  async answer({ deps: { people }, query: { limit, after, email } }) {
-    if (email === undefined) {
-      return pageOf((await people.listPeople({ after, limit: limit + 1 })).map(personToWire), limit);
-    }
-    const person = await people.findByEmail(normalizedEmail(email));
-    return pageOf(person ? [personToWire(person)] : [], limit);
+  async answer(asked) {
+    const page = await peoplePage(asked.deps.people, asked.query);
+    return withUsage(asked, page, null, ({ id }) => id);
   },
 });
+
+async function peoplePage(people: AdminPeopleDeps["people"], { limit, after, email }: z.output<typeof personQuery>) {
+  if (email === undefined) {
+    return pageOf((await people.listPeople({ after, limit: limit + 1 })).map(personToWire), limit);
+  }
+  const person = await people.findByEmail(normalizedEmail(email));
+  return pageOf(person ? [personToWire(person)] : [], limit);
+}
 
 const retrieve = endpoint("GET", "/v1/admin/people/:id", {
   operationId: "retrievePerson",
@@ -210,10 +217,10 @@ const members = endpoint("GET", "/v1/admin/accounts/:id/members", {
   summary: "List the members of an account",
   description: "In order of joining.",
   parameters: accountParameter,
-  query: z.object(pageQuery),
+  query: memberQuery,
   response: { description: "One page of members.", json: memberList },
   first: findAccount,
-  answer: ({ deps, found, query }) => membersPage(found.id, query, deps),
+  answer: (asked) => membersPage(asked, asked.found.id),
 });
 
 const invitations = endpoint("GET", "/v1/admin/accounts/:id/invitations", {

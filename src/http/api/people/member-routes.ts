@@ -16,7 +16,7 @@ import { runningRaises } from "../../../domain/limits/limit-requests.ts";
 import type { LimitStore } from "../../../domain/limits/limits.ts";
 import { type Membership, membershipCredentialId, type PersonStore } from "../../../domain/people/person.ts";
 import type { SessionStore } from "../../../domain/people/session.ts";
-import type { KeyStore } from "../../../domain/principal.ts";
+import type { KeyStore, Principal } from "../../../domain/principal.ts";
 import type { ConnectFlow } from "../../../mcp/connections/connect-flow.ts";
 import { windowsOfKey } from "../../../policy/limits-of.ts";
 import { keyTools, quotaRules } from "../../../policy/manage/key-values.ts";
@@ -30,11 +30,12 @@ import {
   updateMemberRequest,
 } from "../../../wire/people/people.ts";
 import type { PersonPrincipal, PersonRoute } from "../../exchange/route.ts";
-import type { EndpointDeps, Named } from "../endpoint.ts";
+import type { EndpointDeps, Named, Request } from "../endpoint.ts";
 import { listOf, pageOf, pageQuery } from "../list.ts";
 import { managingEndpoints } from "./people-endpoint.ts";
+import { includeUsage, type PeopleUsageDeps, withUsage } from "./people-usage.ts";
 
-export interface MemberRouteDeps extends EndpointDeps {
+export interface MemberRouteDeps extends EndpointDeps, PeopleUsageDeps {
   people: Pick<
     PersonStore,
     | "findPerson"
@@ -56,7 +57,7 @@ export interface MemberRouteDeps extends EndpointDeps {
 }
 
 const idParameter = [{ name: "id", in: "path", description: "Id of the membership, `mbr_…`." }] as const;
-const memberQuery = z.object(pageQuery);
+export const memberQuery = z.object({ ...pageQuery, ...includeUsage });
 export const memberList = listOf(memberShape, "MemberList");
 
 const endpoint = managingEndpoints<MemberRouteDeps>();
@@ -72,17 +73,19 @@ const list = endpoint("GET", "/v1/members", {
   query: memberQuery,
   response: { description: "One page of members.", json: memberList },
   first: ({ principal }) => requireSeesMembers(principal, principal.account.id),
-  answer: ({ deps, principal, query }) => membersPage(principal.account.id, query, deps),
+  answer: (asked) => membersPage(asked, asked.principal.account.id),
 });
 
 /** Returns one page of an account's members. */
 export async function membersPage(
+  asked: Request<PeopleUsageDeps & { people: Pick<PersonStore, "listMembers"> }, Principal> & {
+    query: z.output<typeof memberQuery>;
+  },
   accountId: string,
-  { limit, after }: z.output<typeof memberQuery>,
-  { people }: { people: Pick<PersonStore, "listMembers"> },
 ): Promise<z.infer<typeof memberList>> {
-  const found = await people.listMembers(accountId, { after, limit: limit + 1 });
-  return pageOf(found.map(memberToWire), limit);
+  const { limit, after } = asked.query;
+  const found = await asked.deps.people.listMembers(accountId, { after, limit: limit + 1 });
+  return withUsage(asked, pageOf(found.map(memberToWire), limit), accountId, (one) => one.person_id);
 }
 
 const retrieve = endpoint("GET", "/v1/members/:id", {
