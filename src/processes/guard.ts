@@ -16,8 +16,12 @@ export interface Guarded {
   talks?: boolean;
   /** Milliseconds between the request to end and the kill. */
   stopMs: number;
+  /** True if the guard removes the command's ended orphans, because the first process of the system does not. */
+  reaps?: boolean;
 }
 
+/** Maximum attempts to remove ended orphans, and milliseconds between two of them. */
+const [maxReaps, reapMs] = [20, 5];
 /** A guard's exit code if its command could not be started, as in a shell. */
 const notStartedCode = 127;
 /** Added to the signal's number for the exit code of a command that a signal ended. */
@@ -42,6 +46,7 @@ export async function guardProcess(): Promise<void> {
   const reader = Bun.stdin.stream().getReader();
   const { line, rest } = await readLine(reader);
   const guarded = JSON.parse(line) as Guarded;
+  const reap = guarded.reaps ? await adopt() : () => true;
   const [program = "", ...args] = guarded.command;
   const child = spawn(program, args, {
     cwd: guarded.directory,
@@ -61,7 +66,15 @@ export async function guardProcess(): Promise<void> {
   known = [...known, ...markedProcesses(guarded.mark)];
   signalGroup(child, "SIGKILL");
   await endMarked(guarded.mark, known);
+  // Processes of the group that do not have the mark may take a moment to end.
+  for (let tries = 0; !reap() && tries < maxReaps; tries++) await Bun.sleep(reapMs);
   process.exit(code);
+}
+
+/** Loaded only where it is needed, because each command waits for the start of its guard. */
+async function adopt(): Promise<() => boolean> {
+  const { adoptOrphans } = await import("../installation/adopt-orphans.ts");
+  return adoptOrphans();
 }
 
 async function end(child: ChildProcess, exited: Promise<number>, stopMs: number): Promise<void> {

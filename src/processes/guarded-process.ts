@@ -7,6 +7,8 @@ import { endMarked } from "./orphans.ts";
  * Extra milliseconds before the guard is killed, because the system may take long to free the memory of the command.
  */
 const guardGraceMs = 35_000;
+/** True in a container without an init process. Orphans then become children of this process, which ignores their end. */
+const isFirstProcess = process.pid === 1;
 
 export class GuardedProcess {
   readonly stdout: ReadableStream<Uint8Array>;
@@ -26,7 +28,7 @@ export class GuardedProcess {
     this.stdout = this.#guard.stdout;
     this.stderr = this.#guard.stderr;
     // If the guard ends before it has read the line, `gone` reports that.
-    this.write(`${JSON.stringify(guarded)}\n`).catch(() => {});
+    this.write(`${JSON.stringify({ ...guarded, reaps: guarded.reaps ?? isFirstProcess })}\n`).catch(() => {});
     this.gone = this.#guard.exited.then(async (code) => {
       // If a signal killed only the guard, its command still runs.
       if (this.#guard.signalCode !== null) await endMarked(guarded.mark);
