@@ -133,6 +133,15 @@ describe.each(["chat", "responses"] as const)("background responses over a serve
     expect(booked[0]?.completion_tokens).toBeGreaterThan(0);
   });
 
+  test("sends no background_options to the model server, because OpenAI refuses them of a stream", async () => {
+    const body = { ...asked, background_options: { completion_window: "2h" } };
+    const { id } = await client.responses.create(body);
+    await asks();
+    expect(upstream.requests.at(-1)?.body).not.toHaveProperty("background_options");
+    upstream.finish();
+    await statusIs(client, id, "completed");
+  });
+
   test("reads, lists, cancels and deletes through client.beta, which adds beta=true to every request", async () => {
     const { responses } = client.beta;
     const { id } = await responses.create(asked);

@@ -186,11 +186,11 @@ function notKeptHere(): GatewayError {
 }
 
 /**
- * Returns the request with `stream: true` and without `background`: the run reads the model's stream and stores the
- * response itself.
+ * Returns the request with `stream: true` and without `background` and its options: the run reads the model's stream
+ * and stores the response itself. OpenAI refuses the options of a streamed request.
  */
 function asStream(request: DecodedRequest, limits: RequestLimits): DecodedRequest {
-  const { background: _background, ...body } = request.body;
+  const { background: _background, background_options: _options, ...body } = request.body;
   const bytes = Buffer.from(JSON.stringify({ ...body, stream: true }));
   const asked = decodeRequest(request.operation, ByteSpan.of(bytes), limits);
   asked.goesOn = request.goesOn;
