@@ -227,6 +227,12 @@ test("adds up the usage of all accounts by every group", async () => {
     const counts = [expect.objectContaining({ answers: 1 })];
     expect(Object.fromEntries(timed)).toMatchObject({ "one/shared": { total_ms: { counts } } });
   }
+  for (const group of ["key", "person", "app"]) {
+    for (const { percentiles } of await sums(`group_by=${group}`)) expect(percentiles).toBeNull();
+    const counted = await sums(`group_by=${group}&outcome=completed`);
+    expect([group, counted.length]).not.toEqual([group, 0]);
+    for (const { percentiles } of counted) expect(percentiles).toMatchObject({ total_ms: { p50: expect.any(Number) } });
+  }
   expect((await read(`/v1/admin/usage?group_by=account,key`)).body.names).toMatchObject({ [acme.id]: "Acme" });
 });
 
