@@ -1,6 +1,6 @@
 // Notifies the parts of one request when its answer is no longer wanted.
 
-/** An object that is notified of a cancellation; needs no closure. */
+/** An object that is notified of a cancellation. It needs no closure. */
 export interface CancelListener {
   /** Called once, at the cancellation. */
   cancelled(): void;
@@ -21,7 +21,7 @@ export class Cancellation {
     return this.#cancelled;
   }
 
-  /** The reason of the cancellation; meaningless before the cancellation. */
+  /** The reason of the cancellation. Before the cancellation, it has no meaning. */
   get reason(): unknown {
     return this.#reason;
   }

@@ -1,4 +1,4 @@
-// A promise-like value whose listeners run synchronously when it is settled. Every request waits for such values; a
+// A promise-like value whose listeners run synchronously when it is settled. Every request waits for such values. A
 // promise for each wait would cost more.
 
 /** A value that is available now or later. `await` accepts both. */
@@ -16,7 +16,7 @@ interface Listener<Value> {
 /**
  * A cheaper promise. A promise calls back in a separate task and costs several objects for each wait, and a request
  * waits about ten times. `resolve` and `reject` call the listeners synchronously, in order. An exception in a listener
- * becomes an uncaught exception of the process; it does not affect the settling code or other listeners. A rejection
+ * becomes an uncaught exception of the process. It does not affect the settling code or other listeners. A rejection
  * without a listener is ignored.
  */
 export class Deferred<Value> implements PromiseLike<Value> {

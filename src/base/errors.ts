@@ -1,8 +1,8 @@
 // The only error type of the gateway, and the closed list of its codes.
 
 /**
- * Machine-readable error codes of the HTTP API. `wire/errors.ts` gives each its status, `type` and retry advice;
- * a test holds this union, that table and the reference page together.
+ * Machine-readable error codes of the HTTP API. `wire/errors.ts` gives each its status, `type` and retry advice. A test
+ * checks that this union, that table and the reference page have the same codes.
  */
 export const errorCodes = [
   "invalid_request",
@@ -86,11 +86,11 @@ export interface SpentQuota {
   /** A named period, or seconds. */
   per: "hour" | "5h" | "day" | "week" | "month" | number;
   window: "calendar" | "rolling";
-  /** Models that the quota covers; null for all models. */
+  /** Models that the quota covers. Null if it covers all models. */
   models: string[] | null;
-  /** Tag of the requests that the quota covers; null for all requests. */
+  /** Tag of the requests that the quota covers. Null if it covers all requests. */
   tag: string | null;
-  /** Start of the quota's window; null if it starts with the next use. */
+  /** Start of the quota's window. Null if the window starts with the next use. */
   starts_at: number | null;
   resets_at: number | null;
   /** The people who can raise the quota, as words that follow "Ask". */
@@ -126,7 +126,7 @@ export interface GatewayErrorOptions {
   cause?: unknown;
 }
 
-/** `message` is public and reaches the client; `detail` and `cause` only reach the log. */
+/** `message` is public and reaches the client. `detail` and `cause` reach only the log. */
 export class GatewayError extends Error {
   override readonly name = "GatewayError";
   readonly code: ErrorCode;
@@ -172,7 +172,7 @@ export function fieldError(param: string, reason: string): GatewayError {
 }
 
 /**
- * An error that prevents the start of the server. `message` tells the operator the reason and the remedy; no stack
+ * An error that prevents the start of the server. `message` tells the operator the reason and the remedy. No stack
  * trace is printed.
  */
 export class StartError extends Error {

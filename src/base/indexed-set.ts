@@ -25,7 +25,7 @@ export class IndexedSet<Item extends IndexedItem> implements Iterable<Item> {
     item.setIndex = this.#items.push(item) - 1;
   }
 
-  /** Deletes an item; the last item moves to its position. Does nothing if the item is in no set. */
+  /** Deletes an item. The last item moves to its position. Does nothing if the item is in no set. */
   delete(item: Item): void {
     const { setIndex } = item;
     if (setIndex === noIndex) return;

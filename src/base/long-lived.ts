@@ -26,7 +26,7 @@ export interface LongLived {
   /** Milliseconds without use after which the object ends. If undefined, `idle` says why there is no such limit. */
   readonly idleMs: number | undefined;
   readonly idle?: string;
-  /** Milliseconds after which the object ends even if it is busy; undefined if there is no such limit. */
+  /** Milliseconds after which the object ends even if it is busy. Undefined if there is no such limit. */
   readonly maxMs: number | undefined;
   readonly ends: {
     /** Says when the object ends after its key or token is revoked or expires. */

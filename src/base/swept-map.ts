@@ -23,7 +23,7 @@ export class SweepPace {
   #due = 0;
   #nextRoundMs = Number.NEGATIVE_INFINITY;
 
-  /** Call this once for each use of the map. `size` is the number of entries; `nowMs` is in monotonic milliseconds. */
+  /** Call this once for each use of the map. `size` is the number of entries. `nowMs` is in monotonic milliseconds. */
   check(size: number, nowMs: number): Sweep {
     if (++this.#uses % usesPerSweep !== 0 || size < smallSize) return noSweep;
     const isCrowded = size > crowdedSize;

@@ -7,7 +7,10 @@ export interface ByteChannel {
   readonly unsentBytes: number;
   /** True if nothing can be written any more. */
   readonly closed: boolean;
-  /** Starts delivering input; call it once. Input that has already arrived is delivered before `listen` returns. */
+  /**
+   * Starts delivering input. May be called only once. Input that has already arrived is delivered before `listen`
+   * returns.
+   */
   listen(listener: ByteChannelListener): void;
   /**
    * Writes bytes. The caller may then reuse the array, because bytes that the kernel does not accept are copied. Does

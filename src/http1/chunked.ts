@@ -1,5 +1,5 @@
 // Decodes a chunked body while it arrives (RFC 9112, 7.1). Decoding is strict. Chunk extensions are checked and
-// dropped; trailers are kept.
+// dropped. Trailers are kept.
 import { type FieldLines, HeadError, isTokenByte, parseFieldLines } from "./head.ts";
 
 /** The most hexadecimal digits of a chunk size: 48 bits, which a number represents exactly. */
@@ -45,8 +45,8 @@ export class ChunkedDecoder {
   }
 
   /**
-   * Decodes `bytes` from `offset` and passes pieces of the body to `taker`. Returns the offset after the last
-   * byte read, which may be the end of the body. Throws a HeadError (400); do not use the decoder after that.
+   * Decodes `bytes` from `offset` and passes pieces of the body to `taker`. Returns the offset after the last byte
+   * read, which may be the end of the body. Throws a HeadError (400). After this error, the decoder must not be used.
    */
   push(bytes: Buffer, offset: number, taker: ChunkTaker): number {
     let at = offset;
@@ -173,7 +173,7 @@ let sizeRead = 0;
 
 /**
  * Parses a line that contains only a chunk size, and returns the next offset. Returns `start` if the line has another
- * form or has not arrived completely; then it must be read byte by byte.
+ * form or has not arrived completely. In both cases, it must be read byte by byte.
  */
 function sizeLineEnd(bytes: Uint8Array, start: number): number {
   if (start + maxQuickDigits + 2 > bytes.length) return start;
@@ -191,7 +191,7 @@ function sizeLineEnd(bytes: Uint8Array, start: number): number {
 
 /**
  * Returns the start of the data if `bytes` contains, from `start` on, exactly one complete chunk and nothing else.
- * Returns -1 otherwise; the bytes must then be read one by one.
+ * Returns -1 otherwise. In this case, the bytes must be read one by one.
  */
 export function wholeChunkStart(bytes: Uint8Array, start: number): number {
   const dataStart = sizeLineEnd(bytes, start);

@@ -105,8 +105,8 @@ const responseStart = Buffer.from("HTTP/1.");
 
 /**
  * Throws a HeadError if an incomplete response cannot become valid any more. Without this check, the client would wait
- * for the rest. The response begins at `start`; bytes before `searched` were checked already. Lines that end in LF
- * alone are refused although RFC 9112, 2.2 allows them, because parsers that read a message differently are a risk.
+ * for the rest. The response begins at `start`, and the bytes before `searched` were checked already. Lines that end in
+ * LF alone are refused although RFC 9112, 2.2 allows them, because parsers that read a message differently are a risk.
  */
 export function checkPartialResponse(bytes: Buffer, start: number, searched: number): void {
   const known = Math.min(responseStart.length, bytes.length - start);
@@ -160,7 +160,7 @@ function readFields(text: string, position: number): FieldLines {
   return new FieldLines(text, offsets);
 }
 
-/** The header lines of a message. Only offsets are stored; a value is extracted when a caller asks for it. */
+/** The header lines of a message. Only offsets are stored. A value is extracted when a caller asks for it. */
 export class FieldLines implements HeaderLines {
   readonly #text: string;
   /** Three offsets per line: the start of the name, its end (the colon), and the end of the value. */

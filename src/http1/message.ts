@@ -48,7 +48,7 @@ export interface IncomingRequest {
    */
   readBody(maxBytes: number): ByteSpan | Promise<ByteSpan>;
   /**
-   * Delivers the body as it arrives; call this instead of `readBody`. The bytes are valid until the sink's `data`
+   * Delivers the body as it arrives. It is called instead of `readBody`. The bytes are valid until the sink's `data`
    * returns, and do not count on the memory account. Fails with a RequestBodyError. If the bytes that have already
    * arrived are too long, throws this error immediately.
    */
@@ -76,7 +76,7 @@ export interface PassableRequest extends IncomingRequest {
   /** Sends 100 Continue, if the client waits for it. */
   sendContinue(): void;
   /**
-   * Delivers the raw body with its framing as it arrives; call this instead of `readBody`. The caller must enforce
+   * Delivers the raw body with its framing as it arrives. It is called instead of `readBody`. The caller must enforce
    * deadlines. Bytes with invalid framing are delivered too.
    */
   passBody(): BodySource;
@@ -104,8 +104,8 @@ export interface Reply {
   stream(status: number, headers: AnswerFields, length?: number): ClientStream;
   /**
    * Answers with status 101 and returns the connection. `headers` must contain `upgrade`. A graceful stop of the server
-   * does not wait for the connection; a forced stop closes it. Throws if the request has a body or is HTTP/1.0, or if
-   * the client has left.
+   * does not wait for the connection, and a forced stop closes it. Throws if the request has a body or is HTTP/1.0, or
+   * if the client has left.
    */
   upgrade(headers: AnswerFields): PausableChannel;
 }

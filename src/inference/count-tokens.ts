@@ -1,4 +1,4 @@
-// Counts the tokens of a prompt. An engine that can count is asked; otherwise the number is estimated.
+// Counts the tokens of a prompt. If an engine can count, it is asked. Otherwise the number is estimated.
 import { Cancellation } from "../base/cancellation.ts";
 import type { Deployment } from "../domain/models/model.ts";
 import { isConversation } from "../domain/models/operation.ts";

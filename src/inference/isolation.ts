@@ -6,7 +6,7 @@ import type { AccountSeal } from "../domain/seal.ts";
 import type { DecodedRequest } from "../requests/decoded-request.ts";
 import type { Hints } from "../requests/dialects/conversation/conversation.ts";
 
-/** Members of the request body as JSON text. They replace the client's members; null removes a member. */
+/** Members of the request body as JSON text. They replace the client's members. The value null removes a member. */
 export type IsolatedEdits = Readonly<Record<string, string | null>>;
 
 /** Priorities in vLLM's numbers: a lower number runs earlier. vLLM's default is 0. */

@@ -14,7 +14,7 @@ export type MessageKind = "websocket" | "background";
 export interface MessageRequest {
   readonly requestId: string;
   readonly line: Record<string, LogFields[string]>;
-  /** The trace of the request; undefined until `by` names the principal. */
+  /** The trace of the request. Undefined until `by` names the principal. */
   readonly trace: RequestTrace | undefined;
   isOnLedger: boolean;
   /**

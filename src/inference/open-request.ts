@@ -697,7 +697,7 @@ export class OpenRequest<Result>
 
   /**
    * Ends a request that got no answer. A failure before the first token costs nothing. If the client left, the prompt
-   * is charged. `reportedPrompt` is the prompt usage that the engine reported.
+   * is counted as usage. `reportedPrompt` is the prompt usage that the engine reported.
    */
   endedWithoutAnswer(thrown: unknown, reportedPrompt?: StreamObservation["reportedPrompt"]): MaybePromise<void> {
     const error = this.#stopError ?? thrown;

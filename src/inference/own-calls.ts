@@ -24,7 +24,8 @@ export interface OwnCall {
   /** Names of the guardrails that have checked the content. Default: none. */
   readonly checkedBy?: readonly string[] | undefined;
   /**
-   * Set for background calls. Called if a client's request needs the slot; the call must then be cancelled immediately.
+   * Set for background calls. Called if a client's request needs the slot. The background call must then be cancelled
+   * immediately.
    */
   readonly onWanted?: (() => void) | undefined;
   /** Id of the call in the ledger. Default: a new id. */

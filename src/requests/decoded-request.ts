@@ -281,8 +281,8 @@ const noTiers: readonly string[] = [];
 /** The stored conversation that a request continues, and the items that the request adds. */
 export interface GoesOn extends GoesOnFrom {
   /**
-   * Id of the preceding response in the store. Null if only this connection has that response; its items are then part
-   * of `input`.
+   * Id of the preceding response in the store. Null if only this connection has that response. In this case, its items
+   * are part of `input`.
    */
   readonly keptAfter: string | null;
   /** Items of the request's own input, each with an id. Items that the input refers to are included. */

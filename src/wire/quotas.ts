@@ -1,4 +1,4 @@
-// Schemas of quotas for each time window: as clients set them, and together with their use.
+// Schemas of quotas for each time window: as they are set, and together with their use.
 import { z } from "zod";
 import { quotaOwners, quotaReasons, type SpentQuota } from "../base/errors.ts";
 import {

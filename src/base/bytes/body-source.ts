@@ -22,7 +22,7 @@ export interface BodySink {
 }
 
 export interface BodySource {
-  /** Starts delivery; call it once. Bytes that have already arrived are delivered before it returns. */
+  /** Starts delivery. May be called only once. Bytes that have already arrived are delivered before it returns. */
   flow(sink: BodySink): void;
   /**
    * Pauses delivery. Bytes that are already on their way are still delivered. The time until the body resumes does not

@@ -34,7 +34,7 @@ export class ByteCollector {
     this.#countedBytes = first.length;
   }
 
-  /** Adds a piece. Returns the refusal if the memory account is full; the collector is then unusable. */
+  /** Adds a piece. Returns the refusal if the memory account is full. After a refusal, the collector is unusable. */
   add(piece: ByteSpan): GatewayError | undefined {
     this.length += piece.length;
     let start = piece.start;

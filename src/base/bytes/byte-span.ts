@@ -28,7 +28,7 @@ export class ByteSpan {
     return new ByteSpan(buffer, 0, buffer.length);
   }
 
-  /** Joins spans; a single span is returned as it is. `length` is their total. */
+  /** Joins spans. If there is only one span, returns it as it is. `length` is the total length of the spans. */
   static joined(spans: readonly ByteSpan[], length: number): ByteSpan {
     const [first = noBytes] = spans;
     if (spans.length < 2) return first;

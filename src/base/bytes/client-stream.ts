@@ -3,8 +3,9 @@
 export interface ClientStream {
   /**
    * Sends bytes, given as text with one character for each byte (`latin1`). They leave at the end of this turn of the
-   * event loop at the latest, or once the client accepts more. Returns false if the client is behind; `onDrain` is
-   * called once the client has caught up. Does nothing after `end` or `abort`, or after the client has disconnected.
+   * event loop at the latest, or once the client accepts more. Returns false if the client is behind. In this case,
+   * `onDrain` is called once the client has caught up. Does nothing after `end` or `abort`, or after the client has
+   * disconnected.
    */
   write(bytes: string): boolean;
   /**

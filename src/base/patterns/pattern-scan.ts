@@ -25,7 +25,7 @@ const nothing: readonly Segment[] = [];
 const none = -1;
 
 /**
- * Finds every match of every pattern; overlapping matches become one. The scan follows all states of the patterns in
+ * Finds every match of every pattern. Overlapping matches become one. The scan follows all states of the patterns in
  * parallel, and keeps only the earliest start for each state. A match from an earlier start includes the shorter
  * matches.
  */

@@ -4,7 +4,7 @@ import { PatternFault, type PatternNode, readPattern, type Units } from "./patte
 export interface NamedPattern {
   readonly name: string;
   readonly pattern: string;
-  /** Decides whether a matched text counts, for example by a checksum. If absent, every match counts. */
+  /** Decides whether a matched text counts, for example by a checksum. If undefined, every match counts. */
   isMeant?(text: string): boolean;
 }
 
@@ -19,13 +19,13 @@ const maxWays = 20_000;
 const maxWaysOfSet = 20_000;
 
 /**
- * A transition from a state. One of the characters in `units` leads to another state; without `units`, the pattern has
+ * A transition from a state. One of the characters in `units` leads to another state. Without `units`, the pattern has
  * matched.
  */
 export interface Way {
   /** Assertions that must hold at this point, as bits. */
   readonly holds: number;
-  /** Characters of the transition; undefined if the pattern has matched. */
+  /** Characters of the transition. Undefined if the pattern has matched. */
   readonly units: UnitSet | undefined;
   /** The next state, or the number of the pattern that has matched. */
   readonly to: number;

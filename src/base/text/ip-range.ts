@@ -15,7 +15,8 @@ const wordBits = 32;
 const mappedBits = 96;
 
 /**
- * Reads `192.0.2.1`, `192.0.2.0/24` or `2001:db8::/32`; undefined for anything else. Bits after the prefix are cleared.
+ * Reads `192.0.2.1`, `192.0.2.0/24` or `2001:db8::/32`. Returns undefined for anything else. Bits after the prefix are
+ * cleared.
  */
 export function parseRange(text: string): IpRange | undefined {
   const slash = text.indexOf("/");

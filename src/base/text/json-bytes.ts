@@ -262,7 +262,7 @@ export function afterString(open: number): number {
     if (unit < 0) return fault;
     passed.unusual++;
     const isSecond = unit >= 0xdc00 && unit <= 0xdfff && halfEnd === at;
-    // A lone surrogate becomes U+FFFD, which takes three bytes; a pair takes four.
+    // A lone surrogate becomes U+FFFD, which takes three bytes. A pair takes four.
     passed.escapes += isSecond ? 5 : unit < 0x80 ? 5 : unit < 0x800 ? 4 : 3;
     at += 6;
     halfEnd = unit >= 0xd800 && unit <= 0xdbff ? at : 0;

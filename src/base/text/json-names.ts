@@ -1,4 +1,5 @@
-// Finds repeated names in objects: JSON.parse silently takes the last one, and another parser may take the first.
+// Finds names that occur more than once in an object. JSON.parse takes the last one without an error, and another
+// parser may take the first.
 import type { JsonPath } from "./json-path.ts";
 import { endOfString } from "./json-text.ts";
 

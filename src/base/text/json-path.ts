@@ -5,7 +5,7 @@ export type JsonPath = readonly (string | number)[];
 /** Maximum number of shown characters of a name, because clients may send names of any length. */
 const maxShownName = 64;
 
-/** Writes a path such as `messages[0].content[1].type`; the whole body is `body`. */
+/** Writes a path such as `messages[0].content[1].type`. The path of the whole body is `body`. */
 export function formatPath(path: JsonPath): string {
   let text = "";
   for (const step of path) {

@@ -20,7 +20,7 @@ export interface Members extends Iterable<[string, Member]> {
 /** `message` completes the sentence "The body cannot be used: …". */
 export class JsonTextError extends Error {
   override readonly name = "JsonTextError";
-  /** The field that is wrong; undefined if the whole text is wrong. */
+  /** The field that is wrong. Undefined if the whole text is wrong. */
   readonly field: string | undefined;
 
   constructor(message: string, field?: string) {

@@ -51,8 +51,8 @@ export class SseReader {
   #earlierLength = 0;
   #dataLines = 0;
   /**
-   * Offsets of the first CR and the first LF, as of the last search; `nowhere` if there is none. Each is searched again
-   * once it is before `position`.
+   * Offsets of the first CR and the first LF that the last search found, or `nowhere` if it found none. Each is
+   * searched again once it is before `position`.
    */
   #cr = -1;
   #lf = -1;

@@ -51,8 +51,8 @@ const maxTokenLength = 4_096;
 const controls: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t", b: "\b", f: "\f" };
 
 /**
- * Searches JSON for patterns. Each string and each number is a separate text. Unmatched parts are passed on
- * exactly as written; a masked number becomes a string.
+ * Searches JSON for patterns. Each string and each number is a separate text. Unmatched parts are passed on exactly as
+ * written. A masked number becomes a string.
  */
 export class JsonText implements GuardedText {
   readonly #stage: PatternStage;

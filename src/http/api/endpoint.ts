@@ -27,7 +27,7 @@ export interface Request<Deps, Asker> {
   readonly exchange: Exchange;
   /** The authenticated caller. */
   readonly principal: Asker;
-  /** Value of the first path parameter; empty if the path has none. */
+  /** Value of the first path parameter. Empty if the path has none. */
   readonly id: string;
 }
 

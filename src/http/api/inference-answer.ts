@@ -54,8 +54,8 @@ export interface InferenceRouteDeps extends InferenceDeps, KeptDeps, Pick<Refuse
   /** Reports whether another process must handle the request. Undefined if no other process does. */
   isElsewhere?: ((request: DecodedRequest, principal: Principal) => boolean) | undefined;
   /**
-   * Returns the maximum length of a body that this process reads; another process reads longer bodies. Undefined if
-   * there is no maximum.
+   * Returns the maximum length of a body that this process reads. Another process reads longer bodies. Returns
+   * undefined if there is no maximum.
    */
   maxReadBytes?: (() => number) | undefined;
   /** The storage that buffers forms with files. Undefined if another process reads forms. */

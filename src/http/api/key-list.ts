@@ -38,7 +38,7 @@ type Keys = Pick<KeyStore, "findChainById" | "listKeys">;
 
 /**
  * Returns one page of keys. Throws `invalid_request` for an unknown cursor. A filtered page may have few keys, because
- * only some keys are checked for a page; `last_id` is the last of them.
+ * only some keys are checked for a page. `last_id` is the last key that was checked.
  */
 export async function keysPage(
   { limit, after, search, status, made_by: madeBy }: z.output<typeof keyQuery>,
@@ -77,7 +77,7 @@ function cursorOf(principal: Principal) {
   return { accountId: account.id, environment, ...(own === null ? {} : { personId: own }) };
 }
 
-/** Throws for an unknown cursor. Otherwise the list would silently start again or skip keys. */
+/** Throws for an unknown cursor. Otherwise the list would start again or skip keys, and the client would not notice. */
 async function requireCursor(after: string, principal: Principal, keys: Keys): Promise<void> {
   const key = (await keys.findChainById(after))?.keys[0];
   if (key?.kind === "key" && isHere(principal, key)) return;

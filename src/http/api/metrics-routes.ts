@@ -11,7 +11,7 @@ import type { Answer, Exchange, MachineRoute } from "../exchange/route.ts";
 export interface MetricsRouteDeps {
   authenticator: Pick<Authenticator, "authenticate">;
   metrics: {
-    /** A token that permits reading the metrics; undefined if none is configured. */
+    /** A token that permits reading the metrics. Undefined if none is configured. */
     token: string | undefined;
     /** True if requests from the gateway's machine need no credential. */
     isOpenLocally: boolean;

@@ -28,9 +28,9 @@ const minBytes = 1_400;
 const compressible = /^(?:application\/(?:json|openmetrics-text)|text\/)/;
 
 /**
- * Returns the offered coding that the client prefers; if it prefers several equally, the first. Returns undefined if
- * the answer should stay uncompressed. An uncompressed answer is sent even if the client refuses it, because every
- * client can read it.
+ * Returns the offered coding that the client prefers. If it prefers several equally, returns the first of them. Returns
+ * undefined if the answer should stay uncompressed. An uncompressed answer is sent even if the client refuses it,
+ * because every client can read it.
  */
 export function codingFor<Offered extends Coding>(
   acceptEncoding: string | null,
@@ -73,7 +73,7 @@ export function isWorthCoding({ status, headers, body }: PlainAnswer): boolean {
   return body.length >= minBytes && compressible.test(headers["content-type"] ?? "");
 }
 
-/** Returns the bytes of a body; undefined for a streamed body. */
+/** Returns the bytes of a body, or undefined if the body is streamed. */
 function bytesOf(body: PlainAnswer["body"]): Uint8Array | undefined {
   if (typeof body === "string") return Buffer.from(body);
   return body instanceof Uint8Array ? body : undefined;

@@ -8,7 +8,7 @@ const maxMs = 10_000;
 
 interface Kept<Value> {
   value: Promise<Value>;
-  /** Monotonic time at which the value expires; infinite while it is being computed. */
+  /** Monotonic time at which the value expires. Infinite while the value is being computed. */
   untilMs: number;
 }
 

@@ -6,7 +6,7 @@ import { codingFor } from "../content/content-coding.ts";
 
 export interface DashboardFile {
   type: string;
-  /** The `content-encoding` of the file; undefined for none. */
+  /** The `content-encoding` of the file. Undefined if it has none. */
   encoding: "br" | "gzip" | undefined;
   bytes: Uint8Array;
 }

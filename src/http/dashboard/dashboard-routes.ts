@@ -15,7 +15,7 @@ import { dashboardPage } from "./dashboard-page.ts";
 
 /**
  * First path segments of the dashboard's views, as in web/shell/navigation.ts. `models` is missing, because a request
- * for `/models` usually comes from a client whose base URL lacks `/v1`; its error says so.
+ * for `/models` usually comes from a client whose base URL lacks `/v1`. The error of such a request says so.
  */
 const pages = [
   "playground",

@@ -1,4 +1,4 @@
-// Decides which requests are logged, and at which level. Failed requests are always logged; successful requests may be
+// Decides which requests are logged, and at which level. Failed requests are always logged. Successful requests may be
 // sampled.
 import type { LogFields, LogLevel, RequestLogSettings } from "../../base/log.ts";
 

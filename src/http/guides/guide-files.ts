@@ -1,4 +1,4 @@
-// Reads the built guides. Only files in the manifest are served; they are compressed at build time and cached.
+// Reads the built guides. Only files in the manifest are served. They are compressed at build time and cached.
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { BuiltManifest, builtCodings, builtName } from "../content/built-files.ts";
@@ -43,7 +43,7 @@ export class GuideFiles {
     this.#manifest = new BuiltManifest(directory);
   }
 
-  /** Returns the manifest; undefined without a build. Detects a new build. */
+  /** Returns the manifest, or undefined if the guides were not built. Detects a new build. */
   async manifest(): Promise<GuideManifest | undefined> {
     const manifest = await this.#manifest.read();
     if (manifest !== this.#cache.manifest) this.#cache = { manifest, files: new Map(), bytes: 0 };

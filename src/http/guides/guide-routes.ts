@@ -9,7 +9,7 @@ import { type GuideFile, GuideFiles, type GuideManifest } from "./guide-files.ts
 const forever = "public, max-age=31536000, immutable";
 
 export interface GuideDeps {
-  /** The directory of the built guides. Default: beside the program. */
+  /** The directory of the built guides. The default is a directory next to the program. */
   guidesDirectory?: string;
 }
 

@@ -17,7 +17,7 @@ export interface Page {
   continueTo?: string;
   /** The referrer policy. Default: `no-referrer`. */
   referrerPolicy?: "same-origin" | undefined;
-  /** Names of the scripts in /assets that the page loads, e.g. `passkeys.js`. */
+  /** Names of the scripts in /assets that the page loads, for example `passkeys.js`. */
   scripts?: readonly string[];
   /**
    * `kept` if an app may have opened the page in a window and needs access to that window. Otherwise the app gets no

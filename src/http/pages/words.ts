@@ -40,7 +40,7 @@ function timed(at: number, words: string): Html {
   return html`<time datetime="${new Date(at * 1000).toISOString()}">${words}</time>`;
 }
 
-/** The first match wins. Most browsers also name other browsers, for compatibility. */
+/** The first pattern that matches counts. Most browsers also name other browsers, for compatibility. */
 const browsers: readonly [RegExp, string][] = [
   [/\bEdg(?:A|iOS)?\//, "Edge"],
   [/\b(?:OPR|OPiOS)\//, "Opera"],

@@ -29,7 +29,7 @@ export class ClientExchange implements PassedResponse, BodySource {
   status = 0;
   headers: HeaderLines = noFields;
   trailers: FieldLines | undefined;
-  /** The text of the request line and of the headers that many requests share; see `writeRequest`. */
+  /** The text of the request line and of the headers that many requests share. See `writeRequest`. */
   readonly head: string;
   readonly method: string;
   readonly idleTimeoutMs: number;

@@ -56,7 +56,7 @@ export function originOf(url: URL, unix?: string): Origin {
 export interface Http1ClientOptions {
   /** The most connections. Default 10,000. */
   maxConnections?: number;
-  /** Maximum requests that wait for a connection; further requests are refused. Default 10,000. */
+  /** Maximum number of requests that wait for a connection. Further requests are refused. Default 10,000. */
   maxWaiting?: number;
   /** The timeout for opening a connection, including TLS, in milliseconds. Default 10,000. */
   connectTimeoutMs?: number;

@@ -5,7 +5,7 @@ import type { ByteSpan } from "../../base/bytes/byte-span.ts";
 /** The methods of the connection that an upload uses. */
 export interface UploadConnection {
   /**
-   * Sends bytes. Returns whether all were written; otherwise the rest is buffered, and `drained` is called once it was
+   * Sends bytes. Returns whether all were written. If not, the rest is buffered, and `drained` is called once it was
    * sent.
    */
   sendMore(bytes: Buffer): boolean;

@@ -183,7 +183,7 @@ export class ConnectionBody implements ChunkTaker {
   }
 
   /**
-   * Reads the whole body; call it once. Fails with a RequestBodyError, or with a GatewayError if the memory
+   * Reads the whole body. May be called only once. Fails with a RequestBodyError, or with a GatewayError if the memory
    * account is full.
    */
   read(maxBytes: number): ByteSpan | Promise<ByteSpan> {

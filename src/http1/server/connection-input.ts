@@ -10,7 +10,7 @@ import type { Http1Limits } from "./server-limits.ts";
 const sharedHeads = new SharedHeads<ReadRequest>();
 
 export class ConnectionInput {
-  /** The body of the last request. Undefined if there is none; a ByteSpan if the body has arrived completely. */
+  /** The body of the last request. Undefined if there is none. If the body has arrived completely, it is a ByteSpan. */
   body: ByteSpan | ConnectionBody | undefined;
   /** The client's address from the line that precedes a request, once that line has arrived. */
   peer: string | undefined;

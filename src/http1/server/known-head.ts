@@ -98,8 +98,8 @@ class KnownHead<Read extends ReadHead<Read>> {
   bodyStart = 0;
   readonly #read: Read;
   /**
-   * The bytes before the digits of Content-Length; `#rest` has the bytes after them. Without a Content-Length, `#start`
-   * has all bytes.
+   * The bytes before the digits of Content-Length. The bytes after the digits are in `#rest`. Without a Content-Length,
+   * `#start` has all bytes.
    */
   readonly #start: Buffer;
   readonly #rest: Buffer | undefined;

@@ -13,7 +13,7 @@ export type Http1ServerOptions = Http1ServerHandlers & (TcpAddress | UnixAddress
 
 export interface TcpAddress {
   hostname: string;
-  /** The port to listen on; 0 for any free port. */
+  /** The port to listen on. The value 0 means any free port. */
   port: number;
   /**
    * True to share the port with other processes that set this too (SO_REUSEPORT, Linux only). If they already use the
@@ -52,7 +52,7 @@ export interface MalformedFault {
 }
 
 export interface Http1Server {
-  /** The port that the server listens on; 0 for a Unix domain socket. */
+  /** The port that the server listens on. The value is 0 for a Unix domain socket. */
   readonly port: number;
   readonly hostname: string;
   /** The number of requests that are not answered completely. */

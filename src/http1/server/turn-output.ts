@@ -62,8 +62,8 @@ export class TurnOutput {
   }
 
   /**
-   * Collects `bytes` from `start` to `end`; bytes at the reserved offset are not copied. Returns false if nothing was
-   * collected. The sender must then write the bytes itself.
+   * Collects `bytes` from `start` to `end`. Bytes that are already at the reserved offset are not copied. Returns false
+   * if nothing was collected. The sender must then write the bytes itself.
    */
   gather(sender: Sender, bytes: Buffer, start: number, end: number): boolean {
     const length = end - start;

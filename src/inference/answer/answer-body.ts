@@ -45,7 +45,7 @@ export class WholeBody extends Deferred<ByteSpan> implements BodySink, CancelLis
   #long: BodySink | undefined;
 
   /**
-   * Resolves with the body. Rejects with a GatewayError, or with the reason of the cancellation; a cancellation also
+   * Resolves with the body. Rejects with a GatewayError, or with the reason of the cancellation. A cancellation also
    * stops the engine. If `taker` forwards the answer, the promise stays pending.
    */
   constructor(

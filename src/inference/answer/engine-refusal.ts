@@ -105,8 +105,8 @@ export async function refusalOf(
 }
 
 /**
- * Converts a 404. If an object is missing, the client is at fault; if the model or the endpoint is missing, the server
- * is.
+ * Converts a 404. If an object is missing, the client is at fault. If the model or the endpoint is missing, the server
+ * is at fault.
  */
 function missing(
   what: ReturnType<typeof missingIn>,

@@ -90,7 +90,7 @@ class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
   /** The timer that cuts the client off. Set while the client is slow. */
   #stalled: ReturnType<typeof setTimeout> | undefined;
 
-  /** `long` is set if the answer is a JSON list; it transforms the list. */
+  /** `long` is set if the answer is a JSON list. It transforms the list. */
   constructor(dispatched: Dispatched, open: RelayedRequest, long?: LongAnswer) {
     const said = dispatched.response.headers.get("content-type") ?? unknownType;
     const isTrusted = passedTypes.test(said) && (open.request.answersText || !doubtfulSound.test(said));

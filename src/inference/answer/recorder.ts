@@ -8,7 +8,7 @@ import { ResponseRecorder } from "./response-recorder.ts";
 
 /**
  * Reports whether the answer is stored. If answers are kept for zero days, none is stored. Otherwise the request
- * decides. By default responses are stored; chats are stored if the account's setting says so.
+ * decides. By default, responses are stored. By default, chats are stored only if the account's setting says so.
  */
 export function wantsStoring(
   account: Pick<Account, "storeChats">,

@@ -41,7 +41,7 @@ const maxDrainedBytes = 64 * 1024;
 const endGraceMs = 1_000;
 /**
  * Limits on received bytes that yield no event for the client, such as comments: a burst, and a rate per second.
- * Keep-alives need a few hundred bytes a second; far more would only waste CPU.
+ * Keep-alives need a few hundred bytes a second. A far higher rate would only waste CPU.
  */
 const idleBytesAtOnce = 256 * 1024;
 const idleBytesPerSecond = 16 * 1024;
@@ -668,7 +668,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   }
 
   /**
-   * Handles an error that follows `events`. Tries another engine if possible; otherwise ends the stream with the error.
+   * Handles an error that follows `events`. Tries another engine if possible. Otherwise ends the stream with the error.
    * `isCut` is true if the connection broke.
    */
   #break(error: unknown, events: string, isCut = false): void {

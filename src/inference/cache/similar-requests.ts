@@ -168,8 +168,8 @@ export class SimilarRequests {
   }
 
   /**
-   * Reports whether the model is paused. After the pause, one request tries the model; until it succeeds, others go on
-   * without it.
+   * Reports whether the model is paused. After the pause, one request tries the model. Until it succeeds, other
+   * requests go on without the model.
    */
   #isResting(model: string): boolean {
     const untilMs = this.#resting.get(model);

@@ -18,7 +18,9 @@ export interface ToolAsker {
 }
 
 export interface ModelTools {
-  /** Returns the name of the MCP server with this label or URL; undefined if the principal can use no such server. */
+  /**
+   * Returns the name of the MCP server with this label or URL, or undefined if the principal can use no such server.
+   */
   serverOf(principal: Principal, asked: Pick<AskedServer, "label" | "url">): string | undefined;
   /** Lists the tools that the principal may call. Rejects with a GatewayError. */
   list(server: string, asker: ToolAsker): Promise<readonly HostedTool[]>;
@@ -30,11 +32,11 @@ export interface ModelTools {
   call(server: string, tool: string, args: Readonly<Record<string, unknown>>, asker: ToolAsker): Promise<CallResult>;
 }
 
-/** Records which approvals of tool calls have been used; each can be used once. */
+/** Records which approvals of tool calls have been used. Each approval can be used only once. */
 export interface ApprovedCalls {
   /**
-   * Uses up an approval for this call. Resolves to the earlier call if the approval was already used; otherwise to
-   * undefined, and the call may be made.
+   * Uses up an approval for this call. If the approval was already used, resolves to the earlier call. Otherwise
+   * resolves to undefined, and the call may be made.
    */
   take(principal: Principal, approvalId: string, call: MadeCall): Promise<TakenCall | undefined>;
 }

@@ -337,7 +337,7 @@ class HostedRun<Result> implements Stoppable {
     );
   }
 
-  /** Sets the client's items as they will be stored; the recorder reads them from the request. */
+  /** Sets the client's items as they will be stored. The recorder reads these items from the request. */
   #keepInput(input: GoesOn["input"]): void {
     const { request } = this.#call;
     request.goesOn = { ...(request.goesOn ?? nothingBefore), input };
@@ -372,7 +372,7 @@ class HostedRun<Result> implements Stoppable {
   }
 
   /**
-   * Returns the tool choice for the next model call. A forced choice applies only to the first call; otherwise the
+   * Returns the tool choice for the next model call. A forced choice applies only to the first call. Otherwise the
    * model could never answer.
    */
   #choiceOf(offered: OfferedTools): unknown {

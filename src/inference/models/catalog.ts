@@ -46,7 +46,7 @@ export interface DeclaredModel {
   deployments: readonly { engine: string; model: string; weight: number }[];
   /** Public ids of its fallback models, best first. */
   fallbacks?: readonly string[] | undefined;
-  /** Other names that requests may use; see `aliasPattern`. */
+  /** Other names that requests may use: see `aliasPattern`. */
   aliases?: readonly string[] | undefined;
   /** Absent if the model has no policies. */
   policies?: ModelPolicies | undefined;
@@ -54,9 +54,11 @@ export interface DeclaredModel {
 
 /** The result of the last poll of an engine. */
 export interface EngineStatus {
-  /** Number of models in the last list; undefined if the engine was never reached. */
+  /** Number of models in the last list. Undefined if the engine was never reached. */
   models: number | undefined;
-  /** Reason why the engine cannot be reached, for operators; undefined if it can be, or was not asked yet. */
+  /**
+   * Reason why the engine cannot be reached, for operators. Undefined if it can be reached, or if it was not asked yet.
+   */
   error: string | undefined;
 }
 
@@ -69,7 +71,7 @@ export interface EngineWatcher {
 }
 
 export class Catalog {
-  /** Notified of each engine's availability; undefined if there is no watcher. */
+  /** Notified of each engine's availability. Undefined if there is no watcher. */
   watcher: EngineWatcher | undefined;
   /** Called when the available models may have changed. */
   onChange: (() => void) | undefined;

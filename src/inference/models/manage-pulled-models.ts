@@ -125,7 +125,7 @@ export class PulledModels {
 
   /**
    * Resolves when the model is deleted. Rejects with `service_unavailable` if the model is being pulled, or if a file
-   * could not be deleted. Also rejects while the model is in use, unless `force` is set; with `force`, running requests
+   * could not be deleted. Also rejects while the model is in use, unless `force` is set. With `force`, running requests
    * end as usual.
    */
   async remove(principal: Principal, id: string, force: boolean, origin: Origin): Promise<PulledModel> {

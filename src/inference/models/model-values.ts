@@ -38,7 +38,7 @@ export const openSettings: ModelSettings = {
 };
 
 /**
- * Returns the changed settings. Members that the request leaves out stay; null removes a member. Throws
+ * Returns the changed settings. Members that the request leaves out stay. The value null removes a member. Throws
  * `invalid_request`.
  */
 export function changedModelSettings(

@@ -49,7 +49,7 @@ export interface UpstreamViewDeps {
 }
 
 export interface UpstreamStatus {
-  /** The upstream's row in the database; undefined if it has none. */
+  /** The upstream's row in the database. Undefined if it has none. */
   stored: StoredUpstream | undefined;
   /** True if the upstream's API key cannot be decrypted. */
   isUnreadable: boolean;

@@ -39,7 +39,8 @@ export interface OverflowChoice {
 /** The money that is reserved for one request at an overflow deployment. */
 export interface OverflowBill {
   /**
-   * Settles the reservation with the actual usage; call once. If the usage is undefined, all of the money is returned.
+   * Settles the reservation with the actual usage. May be called only once. If the usage is undefined, all of the money
+   * is returned.
    */
   settle(usage: PricedUsage | undefined): void;
   /** Called instead of `settle` if the usage is unknown. The whole reservation then counts as spent. */
@@ -67,7 +68,7 @@ export class Overflow {
   }
 
   /**
-   * Chooses the deployments for a request. `ranked` is the order without this policy; `waitedMs` is the time in the
+   * Chooses the deployments for a request. `ranked` is the order without this policy. `waitedMs` is the time in the
    * queue.
    */
   choose(
@@ -177,7 +178,7 @@ export class Overflow {
 
   /**
    * Reserves money before a request is sent. Returns undefined if `deployment` is no overflow deployment. The promise
-   * resolves to undefined if the cap would be exceeded; the request then needs another deployment.
+   * resolves to undefined if the cap would be exceeded. In this case, the request needs another deployment.
    */
   bill(
     deployment: Deployment,

@@ -9,7 +9,7 @@ import { isJson, type Json, memberOf } from "./reported-usage.ts";
 export const closing = { normal: 1000, goingAway: 1001, refused: 1008, serverFault: 1011 } as const;
 
 const maxEventIdLength = 512;
-/** Maximum nesting depth of an event; a tool's schema has about ten levels. */
+/** Maximum nesting depth of an event. For comparison, a tool's schema has about ten levels. */
 const maxDepth = 100;
 
 const limits = { depth: maxDepth, ...bodyMass };
@@ -43,7 +43,7 @@ function eventOf(bytes: Uint8Array, parse: (text: string) => unknown): Json {
   throw invalidRequest("A message must be an event: a JSON object with a type.");
 }
 
-/** Returns the `event_id` that the client set; null if there is none. */
+/** Returns the `event_id` that the client set, or null if there is none. */
 export function eventIdOf({ event_id: id }: Json): string | null {
   return typeof id === "string" && id.length <= maxEventIdLength ? id : null;
 }

@@ -1,4 +1,4 @@
-// Converts model names in the events of a realtime session. The client sees public ids; the model server gets its own
+// Converts model names in the events of a realtime session. The client sees public ids. The model server gets its own
 // ids.
 import { fieldError, type GatewayError } from "../../base/errors.ts";
 import { shown } from "../../base/text/shown.ts";

@@ -50,7 +50,7 @@ export class SessionResponses {
   readonly said = new SaidSoFar();
   /** The token limit that the client set last, for responses that set none. Undefined without a limit. */
   maxTokens: number | undefined;
-  /** The transcription model of the session; undefined if there is none. */
+  /** The transcription model of the session. Undefined if there is none. */
   transcriber: Model | undefined;
   readonly #options: SessionResponsesOptions;
   readonly #asked: Asked[] = [];

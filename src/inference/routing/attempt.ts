@@ -49,7 +49,7 @@ export interface Dispatched {
   /** Must be called when the body is known to be an answer, which proves that the deployment works. */
   answers(): void;
   /**
-   * Ends the attempt in the figures of load and capacity. If `failed`, also suspends the deployment; `error` is the
+   * Ends the attempt in the figures of load and capacity. If `failed`, also suspends the deployment. `error` is the
    * reason. `completionTokens` is set for whole answers, to measure the speed.
    */
   done(failed: boolean, completionTokens?: number, error?: unknown): void;

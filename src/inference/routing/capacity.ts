@@ -14,7 +14,7 @@ import { Gate, type RoomFound, type Slot, type SlotRequest, type Waiting } from 
 import type { Router } from "./route.ts";
 
 export interface CapacityBounds {
-  /** Maximum waiting requests for one engine; 0 disables waiting. */
+  /** Maximum number of waiting requests for one engine. The value 0 disables waiting. */
   maxWaiting: number;
   maxWaitMs: number;
 }
@@ -124,7 +124,7 @@ export class Capacity {
   /**
    * Waits for a slot at one of the candidates. Rejects with `service_unavailable` if the queue is full, if the expected
    * wait is too long, or at the deadline. Rejects with the reason of `cancellation` if that is cancelled. Resolves to
-   * undefined after `regroup` and after `laterMs`; the caller can then choose other candidates with the same ticket.
+   * undefined after `regroup` and after `laterMs`. The caller can then choose other candidates with the same ticket.
    */
   async wait(
     candidates: readonly Deployment[],

@@ -85,8 +85,8 @@ export class ConcurrencyLimit {
   }
 
   /**
-   * Must be called when the engine refused a request for lack of capacity. `sent` is the request's number; `running`
-   * other requests are in flight.
+   * Must be called when the engine refused a request for lack of capacity. `sent` is the request's number, and
+   * `running` is the number of other requests in flight.
    */
   refused(sent: number, running: number): void {
     this.#guess = false;

@@ -202,7 +202,7 @@ export class Assignment {
   }
 
   /**
-   * Ends the work of the request. `answerTokens` are the tokens of all generations; undefined if the answer is
+   * Ends the work of the request. `answerTokens` are the tokens of all generations, or undefined if the answer is
    * incomplete. Later calls do nothing.
    */
   end(answerTokens?: number): void {

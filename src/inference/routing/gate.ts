@@ -266,7 +266,7 @@ export class Gate {
     return slot;
   }
 
-  /** Releases a slot. `heldMs` is the time for which the slot was held; undefined if no answer came. */
+  /** Releases a slot. `heldMs` is the time for which the slot was held, or undefined if no answer came. */
   giveBack(slot: Slot, weight: number, heldMs: number | undefined): void {
     this.#inFlight -= weight;
     if (slot.onWanted) this.#idleGaveBack(slot, weight);
@@ -438,7 +438,7 @@ export class Slot implements Answer, Sharer {
     this.onWanted?.();
   }
 
-  /** Called when the first byte of the answer has arrived. Returns true for the first call; later calls do nothing. */
+  /** Called when the first byte of the answer has arrived. Returns true for the first call. Later calls do nothing. */
   answered(): boolean {
     if (this.#answered || !this.#held) return false;
     this.#answered = true;

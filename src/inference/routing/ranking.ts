@@ -179,8 +179,8 @@ function rampOf({ engine, health }: DeploymentState, nowMs: number): number {
 }
 
 /**
- * Returns a score for a weighted random draw, in which the lowest score wins. A deployment wins in proportion to its
- * share.
+ * Returns a score for a weighted random draw. The deployment with the lowest score is drawn. A deployment is drawn in
+ * proportion to its share.
  */
 function lotOf(part: number, share: number): number {
   return -Math.log(1 - part) / share;

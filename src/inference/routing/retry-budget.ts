@@ -20,7 +20,7 @@ export class RetryBudget {
 
   /**
    * `gateways` returns the number of processes that use the same model servers. The processes share the retries that
-   * are allowed in any case; each has at least one.
+   * are allowed in any case, but each has at least one.
    */
   constructor(clock: Clock, gateways: () => number = () => 1) {
     this.#clock = clock;

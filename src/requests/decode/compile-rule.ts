@@ -223,8 +223,8 @@ function objectRule(
 }
 
 /**
- * Returns the rule for the names in an object. Returns undefined if the schema allows every name; names in JSON are
- * always strings.
+ * Returns the rule for the names in an object. Returns undefined if the schema allows every name, because names in JSON
+ * are always strings.
  */
 function nameRule(node: Node): ValueRule | undefined {
   const { type: _, ...others } = node;

@@ -111,7 +111,7 @@ class FormBody {
 }
 
 /**
- * Converts a field to a number or boolean if the schema expects one. Any other field stays a text; if the text does not
+ * Converts a field to a number or boolean if the schema expects one. Any other field stays a text. If the text does not
  * fit, the validation rejects it.
  */
 function fieldValue(text: string, rule: ValueRule | undefined): unknown {

@@ -50,7 +50,7 @@ export class FieldNames {
   readonly #knownIn = new WeakMap<ValueRule, ReadonlyMap<string, string>>();
   /**
    * Names that decide the cost of a request or how it is handled, by their bare form. They are grouped by the body
-   * member that contains them; the key "" stands for the body itself.
+   * member that contains them. The key "" stands for the body itself.
    */
   readonly #decisive = new Map<string, ReadonlyMap<string, string>>();
   /** Number of names that were folded in the current body. */

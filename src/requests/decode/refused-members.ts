@@ -55,7 +55,7 @@ export class RefusedMembers {
   /**
    * Throws `invalid_request` if the request has a refused member. A scanned body is only parsed completely if one of
    * its known members may be refused. Otherwise only unknown members and the template arguments are parsed.
-   * `templateStart` and `templateEnd` are the offsets of the template arguments; both are 0 if there are none.
+   * `templateStart` and `templateEnd` are the offsets of the template arguments. Both are 0 if there are none.
    */
   require(request: DecodedRequest, templateStart: number, templateEnd: number): void {
     if (request.unknownMembers === undefined || this.#mayHave(request)) {

@@ -99,7 +99,7 @@ export interface AnswerMark extends Partial<StopMark> {
 /** Receives the delivered parts of a stream, so that another server can continue the stream after them. */
 export interface SaidListener {
   /**
-   * Numbers of prompt tokens, as counted by the servers. The first is for the original request; the others include the
+   * Numbers of prompt tokens, as counted by the servers. The first is for the original request. The others include the
    * part of the answer that was delivered before.
    */
   readonly countedPrompts: readonly (number | undefined)[];

@@ -15,9 +15,9 @@ export const neutralMembers: ReadonlySet<string> = new Set([
   // Members of OpenAI's responses.
   ...["input", "instructions", "background", "conversation", "context_management", "include", "max_tool_calls"],
   ...["moderation", "previous_response_id", "reasoning", "text", "truncation"],
-  // Members of embeddings.
+  // Members of embedding requests.
   ...["encoding_format", "dimensions"],
-  // Members of Anthropic.
+  // Members of Anthropic's API.
   ...["system", "stop_sequences", "thinking", "top_k", "container", "mcp_servers", "output_config", "output_format"],
   ...["inference_geo", "speed", "cache_control", "anthropic_version", "anthropic_beta", "betas"],
   // Members of vLLM and SGLang.
@@ -30,7 +30,7 @@ export const neutralMembers: ReadonlySet<string> = new Set([
   ...["return_token_ids", "cache_salt", "thinking_token_budget", "include_reasoning"],
   ...["enable_thinking", "preserve_thinking", "regex", "ebnf", "json_schema", "no_stop_trim", "stop_regex"],
   ...["separate_reasoning", "stream_reasoning"],
-  // Members of llama.cpp.
+  // Members that llama.cpp knows.
   ...["cache_prompt", "mirostat", "mirostat_tau", "mirostat_eta", "dynatemp_range", "dynatemp_exponent"],
   ...["typical_p", "repeat_penalty", "repeat_last_n", "penalize_nl", "dry_multiplier", "dry_base"],
   ...["dry_allowed_length", "dry_penalty_last_n", "dry_sequence_breakers", "xtc_probability", "xtc_threshold"],

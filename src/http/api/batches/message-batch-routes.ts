@@ -1,5 +1,5 @@
-// Anthropic's batch endpoints for Messages. A batch is created from one body with all requests; its results are read as
-// lines.
+// Anthropic's batch endpoints for Messages. A batch is created from one body that contains all requests. Its results
+// are read as lines.
 import { z } from "zod";
 import { fieldError, GatewayError } from "../../../base/errors.ts";
 import { isKeepable } from "../../../batches/input-lines.ts";

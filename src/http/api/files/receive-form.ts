@@ -17,7 +17,7 @@ export interface FileTaker {
 export interface ReceivedForm {
   /** Fields by name. If a name is repeated, the last field counts. */
   fields: ReadonlyMap<string, string>;
-  /** Headers of the part with the file; undefined if the form had no file. */
+  /** Headers of the part with the file. Undefined if the form had no file. */
   file: PartHead | undefined;
 }
 
@@ -41,8 +41,8 @@ const blockBytes = 256 * 1024;
 const [maxWaiting, fewWaiting] = [4 * blockBytes, 2 * blockBytes];
 
 /**
- * Parses the form of a request. Rejects with a GatewayError; if `open` was called, the caller must then abandon the
- * file.
+ * Parses the form of a request. Rejects with a GatewayError. If `open` was called before, the caller must then abandon
+ * the file.
  */
 export async function receiveForm(request: IncomingRequest, receipt: FormReceipt): Promise<ReceivedForm> {
   const boundary = boundaryOf(request.headers.get("content-type"));

@@ -101,7 +101,7 @@ const list = endpoint("GET", "/v1/apps", {
   },
 });
 
-/** Throws for an unknown cursor. Otherwise the list would silently start again or skip apps. */
+/** Throws for an unknown cursor. Otherwise the list would start again or skip apps, and the client would not notice. */
 async function requireCursor(after: string, principal: Principal, apps: AppStore): Promise<void> {
   try {
     requireApp(principal, await apps.findApp(after), after);

@@ -63,9 +63,9 @@ export const shortPages =
   "With several filters, or with `start` or `end`, a page may have fewer entries than `limit`, or none, if many events were read without a match. `has_more` says whether more remain, and `last_id` where to continue.";
 
 /**
- * Returns one page of audit events of the account; if undefined, of all accounts. A filtered page may have few events,
- * because only some events are checked for a page; `last_id` is the last of them. Throws `invalid_request` for an empty
- * period.
+ * Returns one page of audit events of the account, or of all accounts if it is undefined. A filtered page may have few
+ * events, because only some events are checked for a page. `last_id` is the last event that was checked. Throws
+ * `invalid_request` for an empty period.
  */
 export async function eventsPage(
   audit: Pick<AuditLog, "list" | "lastScannedId">,

@@ -110,7 +110,7 @@ interface Deciding {
   origin: Parameters<LimitRequests["decide"]>[3];
 }
 
-/** Grants or refuses a request of this account; if undefined, of any account. */
+/** Grants or refuses a request of this account. If the account is undefined, the request may belong to any account. */
 export async function decide(
   { limitRequests, throttle }: LimitRequestDeps,
   { principal, id, body, origin }: Deciding,

@@ -7,7 +7,9 @@ export function peopleEndpoints<Deps extends EndpointDeps>() {
   return personEndpoints<Deps>({ tag: "People", errors: [], admit: (principal) => principal });
 }
 
-/** Declares endpoints that need the scope `keys:manage`. Browser sessions have this scope; restricted logins do not. */
+/**
+ * Declares endpoints that need the scope `keys:manage`. Browser sessions have this scope, but restricted logins do not.
+ */
 export function managingEndpoints<Deps extends EndpointDeps>() {
   return personEndpoints<Deps>({
     tag: "People",

@@ -209,8 +209,8 @@ function isOverflow(error: unknown): error is GatewayError {
 }
 
 /**
- * Returns a stream whose only event says that the prompt is too long. After this event Codex compacts the conversation;
- * after an error status it would give up.
+ * Returns a stream whose only event says that the prompt is too long. After this event, Codex compacts the
+ * conversation. After an error status, it would give up.
  */
 function failedStream({ requestId, line }: Exchange, error: GatewayError, deps: InferenceRouteDeps): Answer {
   const writer = responseFormat.writer({

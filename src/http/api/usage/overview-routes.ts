@@ -46,7 +46,7 @@ export interface OverviewRouteDeps
 const hour = 3_600;
 const day = 24 * hour;
 /**
- * The time ranges of the page. `bucket` is the time unit of the usage reports; `step` is the time unit of the charts,
+ * The time ranges of the page. `bucket` is the time unit of the usage reports. `step` is the time unit of the charts,
  * in seconds.
  */
 const ranges = {

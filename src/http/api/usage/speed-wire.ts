@@ -53,7 +53,7 @@ export const timesShape = z
     "Milliseconds within which 50, 95 and 99 % of the answers came: the first token of streams, and the end of all completed answers. They are computed from the counts, so they may be off by a part of a step. null: not stored for these groups or filters, or this time.",
   );
 
-/** Returns percentiles and counts; null if the times were not counted. */
+/** Returns percentiles and counts, or null if the times were not counted. */
 export function timesToWire(times: TimeCounts | undefined): z.infer<typeof timesShape> {
   if (!times) return null;
   return { first_token_ms: percentilesToWire(times.firstToken), total_ms: percentilesToWire(times.total) };

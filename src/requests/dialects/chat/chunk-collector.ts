@@ -233,8 +233,8 @@ function audioToWire({ data, transcript, rest }: CollectedAudio): Json {
 }
 
 /**
- * Joins pieces of base64. Some servers encode each piece separately, so that padding may end a piece; others cut one
- * long text anywhere.
+ * Joins pieces of base64. Some servers encode each piece separately, so that padding may end a piece. Other servers cut
+ * one long text anywhere.
  */
 function joinBase64(pieces: readonly string[]): string {
   const texts = pieces.join("").match(/[^=]+/g) ?? [];

@@ -194,7 +194,7 @@ function readFile({ file_data, file_id, filename }: Json, place: RequestPath): F
   return { type: "file", source, ...(name === undefined ? {} : { name }), place };
 }
 
-/** Returns the data of a data URL. Some clients send bare base64 for a file; its media type is then unknown. */
+/** Returns the data of a data URL. Some clients send bare base64 for a file. The media type is then unknown. */
 function urlSource(url: string): MediaSource {
   const found = dataUrl.exec(url.slice(0, 1_000));
   if (found) return { kind: "data", mediaType: found[1] || "text/plain", data: url.slice(found[0].length) };

@@ -12,7 +12,7 @@ export interface ReasoningPiece {
 
 /**
  * The names that OpenRouter gives to the proofs of different vendors. Proofs of other vendors cannot be sent back in
- * this way; Gemini's proofs are in the calls.
+ * this way. Gemini's proofs are in the calls.
  */
 const anthropicFormat = "anthropic-claude-v1";
 const openaiFormat = "openai-responses-v1";

@@ -79,7 +79,8 @@ export function formatOf(output: OutputForm): Json | undefined {
 
 /**
  * Returns the members that control thinking. To disable thinking, Ollama, LM Studio and the built-in engine read
- * `reasoning_effort`; vLLM, SGLang and llama-server read template arguments. OpenAI refuses unknown members.
+ * `reasoning_effort`. For the same purpose, vLLM, SGLang and llama-server read template arguments. OpenAI refuses
+ * unknown members.
  */
 function thinkingMembers(thinking: Thinking | undefined, model: string, rules: ServerRules): Json {
   if (!thinking || refusesReasoning(model)) return {};

@@ -97,7 +97,7 @@ const ofValue =
 
 /**
  * Returns the keys of the adaptations with which the server may accept the body, according to its error. The list is
- * empty if the error names nothing that may be left out. `written` returns the body; it is only called if the error may
+ * empty if the error names nothing that may be left out. `written` returns the body. It is only called if the error may
  * name a member of the body.
  */
 export function adaptationsFor(error: string, adaptations: readonly Adaptation[], written: () => string): string[] {

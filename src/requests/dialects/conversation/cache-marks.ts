@@ -3,7 +3,7 @@ import type { Cache } from "./conversation.ts";
 
 /**
  * Returns the cache mark. Clients of LiteLLM and OpenRouter send Anthropic's mark within OpenAI's formats. OpenAI's own
- * mark is converted to Anthropic's. OpenAI's `ttl` is at least half an hour; Anthropic's closest value is one hour.
+ * mark is converted to Anthropic's. OpenAI's `ttl` is at least half an hour, and Anthropic's closest value is one hour.
  */
 export function cacheOf(item: Readonly<Record<string, unknown>>): Cache | undefined {
   const { cache_control: cache, prompt_cache_breakpoint: point } = item;

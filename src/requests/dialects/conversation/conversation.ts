@@ -137,7 +137,7 @@ export interface ReasoningPart {
   readonly id?: string | undefined;
 }
 
-/** Proof of reasoning. `signature` and `redacted` are from Anthropic; `encrypted` is OpenAI's `encrypted_content`. */
+/** Proof of reasoning. `signature` and `redacted` are from Anthropic. `encrypted` is OpenAI's `encrypted_content`. */
 export interface ReasoningProof {
   readonly kind: "signature" | "redacted" | "encrypted";
   readonly data: string;

@@ -23,8 +23,8 @@ export interface ConversationFormat {
   /** Changes to the written request that its model server may need. */
   readonly adaptations: readonly Adaptation[];
   /**
-   * Returns a reader for one answer. `names` is the result of writing the request. Without `engine`, an error in the
-   * answer reaches the client without the model server's words.
+   * Returns a reader for one answer. `names` comes from `writeRequest`. Without `engine`, an error in the answer
+   * reaches the client without the model server's words.
    */
   reader(names: CallNames, engine?: EngineWords): ReplyReader;
   writer(head: ReplyHead): ReplyWriter;

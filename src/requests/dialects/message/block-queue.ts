@@ -7,7 +7,7 @@ import { isObject, type Json, parsed } from "./json.ts";
 interface Block {
   readonly kind: "text" | "thinking" | "redacted" | "call";
   readonly start: Json;
-  /** Index of the call in the model server's answer; undefined for other blocks. */
+  /** Index of the call in the model server's answer. Undefined for other blocks. */
   readonly index: number | undefined;
   /**
    * Pieces that have arrived but are not written yet. A call keeps all its pieces until it is known whether its

@@ -29,8 +29,8 @@ const standardBudget = 8192;
 /** Minimum of a thinking budget at Anthropic. */
 const minBudget = 1024;
 /**
- * Matches models that accept no thinking budget. Some of them always think, so their minimum is a low effort (the same
- * catalog).
+ * Matches models that accept no thinking budget. The second pattern matches those of them that always think. They
+ * cannot turn thinking off, so the least that they do is think at low effort (the same catalog).
  */
 const adaptiveOnly = /claude-(?:fable|mythos|(?:opus|sonnet|haiku)-5-5)/;
 const alwaysThinks = /claude-(?:fable|mythos|(?:opus|sonnet)-5-5)/;

@@ -27,8 +27,8 @@ export function reportedUsage(value: unknown, tier?: unknown, generates = true):
 const minComparableBytes = 64;
 
 /**
- * Reports whether the usage of an answer or chunk covers only one of its choices. llama-server counts each choice
- * alone, and reports its timings beside the usage.
+ * Reports whether the usage of an answer or chunk covers only one of its choices. The model server llama-server counts
+ * each choice alone, and reports its timings in a member next to the usage.
  */
 export function isOfOneChoice({ timings }: Readonly<Record<string, unknown>>): boolean {
   return typeof (timings as { predicted_n?: unknown } | null | undefined)?.predicted_n === "number";

@@ -71,7 +71,7 @@ function othersIn(container: Event, ...known: readonly string[]): TextSlot[] {
 }
 
 function ofDelta(pieces: PieceSlot[], delta: Event, index: number, made: (delta: Event) => Event): void {
-  // The member `reasoning_details` repeats the reasoning in the member beside it.
+  // The member `reasoning_details` repeats the reasoning in another member of the same delta.
   if ("reasoning_details" in delta) delta["reasoning_details"] = undefined;
   for (const [name, value] of Object.entries(delta)) {
     if (name === "role" || name === "id") continue;

@@ -304,7 +304,7 @@ function removal(deps: DeclaredDeps, kind: DeclaredKind, name: string, known: Kn
 }
 
 /**
- * Runs the steps; those for objects of one kind run concurrently. Each step first stores the mark, which fails if
+ * Runs the steps. Steps for objects of one kind run concurrently. Each step first stores the mark, which fails if
  * another request changed the mark since the plan. So no step changes or deletes an object that another manager has
  * adopted. The mark is removed only after its object is deleted, so that an interrupted run can be repeated. If an
  * object is replaced, its mark refers to the old object until that is deleted, so the object is never without a mark.
@@ -373,8 +373,8 @@ async function record(
 }
 
 /**
- * Reads the objects of a kind. `wanted` are the external names of the needed objects; if it is missing, all objects are
- * read.
+ * Reads the objects of a kind. `wanted` are the external names of the needed objects. If `wanted` is undefined, all
+ * objects are read.
  */
 async function knownOf(
   deps: DeclaredDeps,
@@ -442,8 +442,8 @@ async function defaultsOf(
 
 /**
  * Returns the default settings of a stored object. Returns none if the object could not be created today, for example
- * because its node was deleted; then all settings are shown. Returns undefined if headrace.yaml defines the same name,
- * because the object then has no effect.
+ * because its node was deleted. In this case, all settings are shown. Returns undefined if headrace.yaml defines the
+ * same name, because the object then has no effect.
  */
 async function defaultsOfStored(...about: Parameters<typeof defaultsOf>): Promise<Settings | undefined> {
   try {
