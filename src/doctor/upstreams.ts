@@ -1,7 +1,7 @@
 // Checks the model servers: whether each can be reached, accepts our key, and has the configured models.
 import { trimSlashes } from "../base/text/http-url.ts";
 import { type CapabilityName, capabilityNames } from "../domain/models/capabilities.ts";
-import type { EngineFormats } from "../domain/models/engine.ts";
+import type { EngineFormats, EngineModel } from "../domain/models/engine.ts";
 import { apisOf, speechOf, type UpstreamApi, type UpstreamSpeech } from "../domain/models/upstream-speech.ts";
 import { FoundFormats, knownFormats } from "../engines/found-formats.ts";
 import { getText, type HttpTarget, httpTarget } from "../engines/http-engine.ts";
@@ -143,9 +143,10 @@ async function probeServer(server: KnownServer, signal: AbortSignal): Promise<Up
     const ms = performance.now() - startedMs;
     const aheadMs = aheadByDate(date, Date.now() - ms, Date.now());
     const models = modelsIn(text, speech.api);
-    const formats = models && (await formatsOf(server, target, signal));
+    const formats = models && (await formatsOf(server, models, target, signal));
     const missing = models ? await missingOf(server, target, signal) : [];
-    return { server, addressProbe, answer: { status, models, formats, missing, ms }, aheadMs };
+    const ids = models?.map(({ id }) => id);
+    return { server, addressProbe, answer: { status, models: ids, formats, missing, ms }, aheadMs };
   } catch (error) {
     signal.throwIfAborted();
     return { server, addressProbe, answer: { error }, aheadMs: undefined };
@@ -168,15 +169,20 @@ async function missingOf({ said }: KnownServer, target: HttpTarget, signal: Abor
   return probes.filter(({ paths }) => paths.length > 0);
 }
 
-async function formatsOf({ url, speech }: KnownServer, target: HttpTarget, signal: AbortSignal) {
+async function formatsOf(
+  { url, speech }: KnownServer,
+  models: readonly EngineModel[],
+  target: HttpTarget,
+  signal: AbortSignal,
+) {
   const found = new FoundFormats(target, knownFormats(url, speech));
-  await found.listed(signal);
+  await found.listed(models, signal);
   return found.formats;
 }
 
-function modelsIn(text: string | undefined, api: UpstreamApi): string[] | undefined {
+function modelsIn(text: string | undefined, api: UpstreamApi): EngineModel[] | undefined {
   try {
-    return text === undefined ? undefined : parseModels(text, api).map(({ id }) => id);
+    return text === undefined ? undefined : parseModels(text, api);
   } catch {
     return undefined;
   }

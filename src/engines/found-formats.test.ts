@@ -112,6 +112,16 @@ describe("the detection of formats", () => {
     expect(looks().map(({ headers }) => headers["anthropic-version"])).toEqual([undefined, "2023-06-01"]);
   });
 
+  test("does not use SGLang's Responses, which lack function tools, unless the settings name them", async () => {
+    const lists = () => Response.json({ object: "list", data: [{ id: "m", owned_by: "sglang" }] });
+    const found = serve(refusal, lists);
+    await found.list();
+    expect(found.engine.formats).toEqual({ chat: "whole", message: "functions" });
+    const named = serve(refusal, lists, { apis: ["chat", "responses"] });
+    await named.list();
+    expect(named.engine.formats).toEqual({ chat: "whole", response: "whole" });
+  });
+
   test("probes formats again after twenty lists, and applies the new answer", async () => {
     let has = false;
     const { engine, list, looks } = serve(() => (has ? refusal() : new Response("", { status: 404 })));

@@ -1,5 +1,5 @@
 // Finds which APIs a model server supports (chat, Responses, Messages): by its settings, its host, or a probe.
-import type { EngineFormats } from "../domain/models/engine.ts";
+import type { EngineFormats, EngineModel } from "../domain/models/engine.ts";
 import type { ConversationOperation } from "../domain/models/operation.ts";
 import { formatsOf, isOpenaiHost, type UpstreamSpeech } from "../domain/models/upstream-speech.ts";
 import { type HttpTarget, postText } from "./http-engine.ts";
@@ -15,6 +15,12 @@ const senseless: Readonly<Record<ProbedFormat, string>> = {
   response: '{"input":false}',
   message: '{"messages":false}',
 };
+
+/**
+ * Formats that are not used although a server has them, by the `owned_by` of its model list. SGLang refuses or ignores
+ * function tools in Responses for most models (sgl-project/sglang#13292), but not in chat completions.
+ */
+const unusable: ReadonlyMap<string | undefined, ProbedFormat> = new Map([["sglang", "response"]]);
 
 const maxBytes = 64 * 1024;
 const maxMs = 2_000;
@@ -37,6 +43,7 @@ export class FoundFormats {
   readonly #known: EngineFormats | undefined;
   /** True for each format that the server has, by its last conclusive answer. */
   readonly #has = new Map<ProbedFormat, boolean>();
+  #unusable: ProbedFormat | undefined;
   /** The number of model lists until the next probe. */
   #remaining = 0;
   #probing: Promise<void> | undefined;
@@ -50,7 +57,7 @@ export class FoundFormats {
   get formats(): EngineFormats | undefined {
     if (this.#known) return this.#known;
     if (this.#has.size === 0) return undefined;
-    const found = probedFormats.filter((operation) => this.#has.get(operation));
+    const found = probedFormats.filter((operation) => this.#has.get(operation) && operation !== this.#unusable);
     return { chat: "whole", ...Object.fromEntries(found.map((operation) => [operation, "functions"])) };
   }
 
@@ -60,8 +67,9 @@ export class FoundFormats {
   }
 
   /** Call this after each model list. Probes the server if a probe is due. Never rejects, and takes at most 2 s. */
-  async listed(signal: AbortSignal): Promise<void> {
+  async listed(models: readonly Pick<EngineModel, "ownedBy">[], signal: AbortSignal): Promise<void> {
     if (this.#known) return;
+    this.#unusable = models.map(({ ownedBy }) => unusable.get(ownedBy)).find((format) => format !== undefined);
     if (this.#remaining > 0) this.#remaining--;
     else this.#probing ??= this.#probe(signal);
     await this.#probing;

@@ -93,7 +93,7 @@ export class UpstreamEngine implements Engine {
   async models(signal: AbortSignal): Promise<EngineModel[]> {
     const models = await this.#list(signal);
     this.#continued = continuationsOf(models);
-    await this.#found.listed(signal);
+    await this.#found.listed(models, signal);
     return models
       .filter(({ id }) => this.redact(id) === id)
       .map((model) => (model.ownedBy === undefined ? model : { ...model, ownedBy: this.redact(model.ownedBy) }));
