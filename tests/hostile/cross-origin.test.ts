@@ -59,7 +59,8 @@ describe("cross-origin requests", () => {
       expect(response.headers.get("vary")).toContain("Origin");
       const exposed = response.headers.get("access-control-expose-headers") ?? "";
       const read = ["x-request-id", "retry-after", "retry-after-ms", "x-ratelimit-remaining-tokens"];
-      for (const name of [...read, "request-id", "anthropic-ratelimit-requests-reset"]) {
+      const mcp = ["mcp-session-id", "www-authenticate"];
+      for (const name of [...read, ...mcp, "request-id", "anthropic-ratelimit-requests-reset"]) {
         expect(exposed.split(", ")).toContain(name);
       }
     }

@@ -4,6 +4,9 @@ import type { PlainAnswer } from "./route.ts";
 
 const allowedMethods = "GET, POST, PUT, PATCH, DELETE, OPTIONS";
 const exposedHeaders = [
+  // MCP clients send the id of their session back, and find the authorization server by the challenge of a 401.
+  "mcp-session-id",
+  "www-authenticate",
   "x-request-id",
   "request-id",
   "retry-after",
