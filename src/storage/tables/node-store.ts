@@ -113,7 +113,7 @@ export class SqlNodeStore implements NodeStore {
       // The insert fails if another node has the same public key.
       if (inserted.length === 0) return "unknown";
       await tx`UPDATE node_join_tokens SET used_at = ${at}, node_id = ${node.id} WHERE id = ${token.id}`;
-      // An earlier upstream or node of this name may have been drained.
+      // A removed upstream of this name may have been drained.
       await tx`DELETE FROM drained_upstreams WHERE name = ${node.name}`;
       await insertAuditEvent(tx, event(token));
       await raiseRevision(tx, "routing");
