@@ -67,7 +67,8 @@ export class DecodedRequest implements RequestFacts {
   /** Headers that the client sent with a Messages request over HTTP. */
   messageHeaders: MessageHeaders | undefined;
   /**
-   * The stored conversation that the request continues. Set once stored items have replaced the reference in the body.
+   * The stored response or conversation that the request continues. Set once stored items have replaced the reference
+   * in the body.
    */
   goesOn: GoesOn | undefined;
   /** The form, if the client sent one. `bytes` are then the equivalent JSON. */
@@ -278,11 +279,11 @@ function tiersOf(body: Readonly<Record<string, unknown>>): readonly string[] {
 const tierMembers = ["service_tier", "speed", "inference_geo"] as const;
 const noTiers: readonly string[] = [];
 
-/** The stored conversation that a request continues, and the items that the request adds. */
+/** The stored response or conversation that a request continues, and the items that the request adds. */
 export interface GoesOn extends GoesOnFrom {
   /**
-   * Id of the preceding response in the store. Null if only this connection has that response. In this case, its items
-   * are part of `input`.
+   * Id of the preceding response in the store. Null if there is none, or if only this connection has that response. In
+   * the latter case, its items are part of `input`.
    */
   readonly keptAfter: string | null;
   /** Items of the request's own input, each with an id. Items that the input refers to are included. */

@@ -73,9 +73,9 @@ export class Health {
   }
 
   /**
-   * Begins a suspension after a failure. The length doubles, up to a minute, if a test failed, or if the last recovery
-   * was shorter than the previous suspension. Failures during a suspension do not count, because their requests were
-   * sent earlier. Returns whether a suspension began.
+   * Begins a suspension after a failure. The length doubles, up to a minute, if a test failed, or if less time has
+   * passed since the last recovery than the previous suspension lasted. Failures during a suspension do not count,
+   * because their requests were sent earlier. Returns whether a suspension began.
    */
   failed(nowMs: number, random: () => number): boolean {
     if (nowMs < this.#restUntilMs) return false;

@@ -32,7 +32,7 @@ interface Rank {
 /** The facts about the request and the gateway on which the ranking depends. */
 export interface Question {
   size: RequestSize;
-  /** Hashes of the prompt. Undefined if there is only one deployment, or if the prompt cannot be cached. */
+  /** Hashes of the prompt. Undefined if fewer than two deployments are healthy, or if the prompt cannot be cached. */
   prefix: PromptPrefix | undefined;
   /** The current time in monotonic milliseconds. */
   nowMs: number;

@@ -9,8 +9,8 @@ const maxSeconds = 60;
 const defaultSeconds = 5;
 
 /**
- * Returns a whole number of seconds from 1 to 60. Reads `retry-after-ms` (OpenAI, Azure). If it is missing, reads
- * `Retry-After` (RFC 9110, 10.2.3), in seconds or as a date by the server's clock. Default: 5.
+ * Returns a whole number of seconds from 1 to 60. Reads `retry-after-ms` (OpenAI, Azure). If it is not a positive
+ * number, reads `Retry-After` (RFC 9110, 10.2.3), in seconds or as a date by the server's clock. Default: 5.
  */
 export function retryAfterOf(headers: Fields): number {
   const said = [inMs(headers), inSeconds(headers), untilDate(headers)].find((seconds) => seconds > 0);

@@ -41,7 +41,8 @@ export class RetryBudget {
 
   /**
    * Returns whether a refused request may be sent again in another form. If so, counts the repetition. A refusal costs
-   * a server little, so as many repetitions as requests are allowed, and they do not reduce the retries after failures.
+   * a server little, so about one repetition for each recent request is allowed. Repetitions do not reduce the retries
+   * after failures.
    */
   takeRepetition(): boolean {
     this.#turn();

@@ -36,8 +36,8 @@ const annotations = "$schema id title description default examples deprecated fo
 const known: ReadonlySet<string> = new Set(`${checked} ${annotations}`.split(" "));
 
 /**
- * Replaces each reference by its schema once, because the wire shapes are not recursive. Throws for an unknown keyword,
- * so that no restriction is ignored.
+ * Replaces all references by their schemas, which is possible because the wire shapes are not recursive. Throws for an
+ * unknown keyword, so that no restriction is ignored.
  */
 export function inline(node: Node, root: Node): Node {
   const unknown = Object.keys(node).find((keyword) => !known.has(keyword));

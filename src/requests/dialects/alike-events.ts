@@ -74,7 +74,10 @@ export abstract class AlikeEvents implements PlacedEvent {
 
   abstract send(client: ClientStream, bytes: Buffer, start: number, end: number): boolean;
 
-  /** Reports whether the bytes from `start` to `end` are such an event, and its text is plain ASCII without escapes. */
+  /**
+   * Reports whether the bytes from `start` to `end` are an event of this kind whose text is plain ASCII without
+   * escapes.
+   */
   protected isPlain(bytes: Buffer, start: number, end: number): boolean {
     const frame = this.#frame;
     const textStart = start + this.before.length;

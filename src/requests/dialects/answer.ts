@@ -48,7 +48,7 @@ export interface AskedRequest {
   /** True if the request has images, audio or files. Their token counts cannot be derived from the text. */
   readonly hasMedia: boolean;
   /**
-   * `none` if the request has no `stream_options`, `usage` if the options only request usage, and `other` for any other
+   * `none` if the request has no `stream_options`, `usage` if the options ask for usage, and `other` for any other
    * options.
    */
   readonly streamOptions: "none" | "usage" | "other";

@@ -91,7 +91,7 @@ export interface Dialect extends AnswerFormat {
    * exceed the model's maximum.
    */
   readonly isLimitRequired: boolean;
-  /** True if model servers know `max_completion_tokens`. Other servers must get the older name, `max_tokens`. */
+  /** True if model servers know `max_completion_tokens`. If false, they must get the older name, `max_tokens`. */
   readonly knowsNewerLimit: boolean;
   /**
    * Returns the number of generations that run in parallel for a request. `prompts` is the number of prompts in the

@@ -150,8 +150,8 @@ function endTool(): void {
 }
 
 /**
- * Returns the bit of the name that opens at `at`. If the name is `type` and its value is equal to `type`, returns
- * `bitOfType` instead.
+ * Returns the bit of the name that opens at `at`. For the member `type`, returns `bitOfType` if its value is `type`,
+ * and 0 for any other value.
  */
 function typedBit(
   names: Names,

@@ -54,9 +54,9 @@ function withReported(estimate: TokenUsage, reported: NonNullable<StreamObservat
 }
 
 /**
- * Adds up the usage of all servers that continued an answer. Each server reads the prompt and all text delivered before
- * it. If the prompt tokens of two consecutive servers are known, their difference is the number of tokens that the
- * first one wrote. If this difference is not credible, the first server's delivered pieces are counted, or its own
+ * Adds up the usage of all servers that wrote a part of an answer. Each server reads the prompt and all text delivered
+ * before it. If the prompt tokens of two consecutive servers are known, their difference is the number of tokens that
+ * the first one wrote. If this difference is not credible, the first server's delivered pieces are counted, or its own
  * figure is used if that is higher.
  */
 function continuedUsage(

@@ -3,7 +3,7 @@ import { type ErrorWords, errorWords, MemberName } from "./error-words.ts";
 
 type Json = Record<string, unknown>;
 
-/** A member that a server may refuse. The meaning of the request does not depend on it. */
+/** A member that a server may refuse, although the answer does not depend on it. */
 export interface OptionalMember {
   /** Path of the member in the body. `*` stands for each item of a list, and `**` at the beginning for any depth. */
   readonly path: string;

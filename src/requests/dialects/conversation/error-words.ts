@@ -107,7 +107,7 @@ export interface ErrorWords {
   readonly place: string | undefined;
   /**
    * Returns the part of the error that says that the member of `body` is refused, or undefined if there is none.
-   * Without a body, a path in the error excludes no member.
+   * Without a body, `place` excludes no member.
    */
   about(name: MemberName, body: Body | undefined, refusal: Refusal): string | undefined;
 }

@@ -487,7 +487,7 @@ function withIndices(message: Record<string, unknown>): Record<string, unknown> 
   return { ...message, tool_calls: calls.map((call: object, index) => ({ index, ...call })) };
 }
 
-/** Returns the usage from Groq's own member, or from the last choice, where Moonshot writes it. */
+/** Returns the usage from Groq's own member, or from the first choice, where Moonshot writes it. */
 function vendorUsage({ x_groq: own, choices }: Chunk): unknown {
   return memberOf(own, "usage") ?? (Array.isArray(choices) ? memberOf(choices[0], "usage") : undefined);
 }

@@ -38,8 +38,8 @@ function keptItem(item: Json): StoredItem {
 }
 
 /**
- * Returns stored items in the form for a model server. The ids are left out, because the server stores nothing and so
- * cannot find items by id.
+ * Returns stored items in the form for a model server. That server stores nothing, so it cannot find items by their
+ * ids.
  */
 export function itemsForEngine(items: readonly StoredItem[]): Json[] {
   return items.flatMap((item) => {
