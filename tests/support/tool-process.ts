@@ -35,6 +35,11 @@ const server = () =>
       return await forever();
     },
     long: async ({ arguments: asked }) => textResult("rain ".repeat(Number((asked as { words: number }).words))),
+    notes: async () => {
+      const note = `${JSON.stringify({ jsonrpc: "2.0", method: "notifications/note" })}\n`;
+      process.stdout.write(note.repeat(3_000));
+      return textResult("noted");
+    },
     half: async () => {
       process.stdout.write('{"jsonrpc":"2.0","id":\n');
       return await forever();

@@ -8,6 +8,7 @@ import type { EngineResponse } from "../../domain/models/engine.ts";
 import { sessionField } from "../../domain/tools/node-tools.ts";
 import { MessageLines } from "./message-lines.ts";
 import { type NodeLocation, NodeRoute } from "./node-route.ts";
+import { PacedStream } from "./paced-stream.ts";
 import type { Line } from "./transport.ts";
 
 export interface NodeProcessTransportOptions {
@@ -72,19 +73,29 @@ export class NodeProcessTransport implements Line, Transport {
       refuse: (what, detail) => this.#failed(what, detail),
     });
     this.#lines = lines;
+    const enqueue = (slice: Uint8Array) => {
+      try {
+        if (!lines.push(slice)) body.cancel();
+      } catch (error) {
+        this.#failed("could not be read", String(error));
+      }
+      if (!this.#isClosed) return;
+      // Handling a message has closed the transport.
+      paced.cancel();
+      lines.end();
+    };
+    const paced = new PacedStream(body, { desiredSize: 1, enqueue });
     body.flow({
-      data: (piece) => {
-        if (!lines.push(piece.view)) body.cancel();
-        // Handling a message may have closed the transport.
-        if (this.#isClosed) lines.end();
-      },
-      end: () => {
-        this.#endedItself = !this.#isClosed;
-        this.#failed("has ended", "it ended by itself");
-      },
-      fail: (error) => {
-        this.#failed("was lost", error instanceof GatewayError ? (error.detail ?? error.message) : String(error));
-      },
+      data: (piece) => paced.push(new Uint8Array(piece.view)),
+      end: () =>
+        paced.end(() => {
+          this.#endedItself = !this.#isClosed;
+          this.#failed("has ended", "it ended by itself");
+        }),
+      fail: (error) =>
+        paced.end(() => {
+          this.#failed("was lost", error instanceof GatewayError ? (error.detail ?? error.message) : String(error));
+        }),
     });
   }
 

@@ -101,6 +101,27 @@ describe("fails a call whose process misbehaves midway, and starts another proce
   }
 });
 
+test("lets other work run between the messages of a process that writes many at once", async () => {
+  await using world = new LinkWorld();
+  const at = processOf("fine", { maxResultBytes: 1_000_000, timeoutMs: 25_000 });
+  const link = await world.open(at);
+  let turn = 0;
+  const count = () => {
+    turn++;
+    turning = setImmediate(count);
+  };
+  let turning = setImmediate(count);
+  const notesOfTurn = new Map<number, number>();
+  const stop = link.onChange((method) => {
+    if (method === "notifications/note") notesOfTurn.set(turn, (notesOfTurn.get(turn) ?? 0) + 1);
+  });
+  expect(textOf(await world.call(at, "notes"))).toBe("noted");
+  clearImmediate(turning);
+  stop();
+  expect([...notesOfTurn.values()].reduce((sum, notes) => sum + notes, 0)).toBe(3_000);
+  expect(Math.max(...notesOfTurn.values())).toBeLessThanOrEqual(128);
+}, 30_000);
+
 test("keeps the standard error of a process for the operator", async () => {
   await using world = new LinkWorld();
   await world.call(processOf("fine"), "crash").catch(() => {});

@@ -9,6 +9,7 @@ import { GuardedProcess } from "../../processes/guarded-process.ts";
 import { markOf } from "../../processes/orphans.ts";
 import type { Output } from "../../processes/output.ts";
 import { MessageLines } from "./message-lines.ts";
+import { maxLines, slicesOf } from "./paced-stream.ts";
 import type { Line } from "./transport.ts";
 
 export interface ProcessTransportOptions {
@@ -144,10 +145,18 @@ export class ProcessTransport implements Line, Transport {
 
   async #read(stdout: ReadableStream<Uint8Array>): Promise<void> {
     const lines = this.#lines;
+    let read = 0;
     try {
       for await (const bytes of stdout) {
-        if (!lines.push(bytes) || this.#isClosed) break;
-        await this.#paused?.promise;
+        for (const slice of slicesOf(bytes)) {
+          if (!lines.push(slice.bytes) || this.#isClosed) return;
+          await this.#paused?.promise;
+          read += slice.lines;
+          if (read < maxLines) continue;
+          // Let other work run, because a process may write faster than its messages are handled.
+          await new Promise(setImmediate);
+          read = 0;
+        }
       }
     } finally {
       lines.end();
