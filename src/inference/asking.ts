@@ -31,7 +31,7 @@ export interface Asking {
   readonly translation: Translation | undefined;
   /** Members of the request that the engine's format does not have. */
   readonly leftOut: readonly string[];
-  /** The token limit that a quota imposes. Undefined if the client's own limit is lower. */
+  /** The token limit that a quota imposes, if the client allowed more. Otherwise undefined. */
   readonly capped: number | undefined;
   /** The name of the member that limits tokens, such as `max_tokens`. Undefined without a limit. */
   readonly limitName: string | undefined;
@@ -76,8 +76,7 @@ export function askingOf(request: DecodedRequest, options: AskingOptions): Askin
   const capped = capOf(mostTokens, from, raised ?? wanted, request, context);
   const limit = capped ?? raised ?? fits;
   if (from === dialect) {
-    // A server that supports the format completely enforces the client's limit itself, so the gateway does not change
-    // the limit.
+    // A server that supports the format completely checks the client's limit itself, so only a quota changes the limit.
     const isWhole = engine.formats?.[dialect.operation as ConversationOperation] === "whole";
     const isOurs = limit !== undefined && (capped !== undefined || !isWhole);
     const isCapped = capped !== undefined && !isWhole;
@@ -231,8 +230,8 @@ function without(names: readonly string[]): Edits {
 }
 
 /**
- * Returns the token limit, reduced to the context: the client's if its format requires one, or a default if only the
- * engine's format does. Returns undefined if no format requires a limit.
+ * Returns the token limit, reduced to the context: the client's limit if its format requires one, or a default limit if
+ * only the engine's format requires one and the client set none. Otherwise returns undefined.
  */
 function limitFor(request: DecodedRequest, from: Dialect, context: number | undefined): number | undefined {
   const { dialect, tokenLimit } = request;

@@ -63,7 +63,7 @@ export interface InferenceCall<Result> extends LimitListener {
   onServedBy(model: string): void;
   /** Called before the answer if the engine's format lacks some members of the request, so that these are ignored. */
   onIgnored(members: readonly string[]): void;
-  /** Called before the answer with the token limit, if a quota allows fewer tokens than the client's limit. */
+  /** Called before the answer with the token limit, if a quota allows fewer tokens than the client. */
   onCapped(tokens: number): void;
   /** Called each time when another deployment continues the stream. `times` is the number of continuations so far. */
   onContinued?(times: number): void;

@@ -505,14 +505,14 @@ export class OpenRequest<Result>
 
   /** Asks another deployment after `dispatched` gave no answer. */
   another(dispatched: Dispatched, error: unknown, isCut: boolean): MaybePromise<Dispatched> {
-    // The next attempt adds the result of `dispatched` to the trail, so it must not be added again.
+    // `dispatched` adds its own result to the trail, so the result must not be added again.
     this.#reportedCut = dispatched;
     const next = dispatched.another(error, isCut);
     whenSettled(next, onAnother, nothingMore, this);
     return next;
   }
 
-  /** Called when another deployment has responded, after `dispatched` gave no answer. */
+  /** Called when another deployment, `dispatched`, has responded after the previous one gave no answer. */
   moved(dispatched: Dispatched): void {
     this.#dispatched = dispatched;
     if (this.cancellation.cancelled) this.cameLate(dispatched);
@@ -697,7 +697,7 @@ export class OpenRequest<Result>
 
   /**
    * Ends a request that got no answer. A failure before the first token costs nothing. If the client left, the prompt
-   * is counted as usage. `reportedPrompt` is the prompt usage that the engine reported.
+   * is charged. `reportedPrompt` is the prompt usage that the engine reported.
    */
   endedWithoutAnswer(thrown: unknown, reportedPrompt?: StreamObservation["reportedPrompt"]): MaybePromise<void> {
     const error = this.#stopError ?? thrown;

@@ -35,7 +35,7 @@ export interface OwnCall {
 export interface OwnCalls {
   /**
    * Resolves to the JSON of the whole answer. Rejects with a GatewayError. The response cache, shadows and splits do
-   * not apply. If the model has guardrails that have not checked the content, only a judge's call may run without them.
+   * not apply. A model with guardrails that have not checked the content is asked only as a judge.
    */
   ask(call: OwnCall): Promise<string>;
 }

@@ -48,8 +48,8 @@ export class HeadMemory<Read extends ReadHead<Read>> {
   readonly #headBytes: number;
   #known: KnownHead<Read> | undefined;
   /**
-   * The number of messages to skip before headers are stored. `#apart` is the number to skip the next time. It begins
-   * at 1, because a connection may have only one message.
+   * The number of messages to skip before headers are stored. Not 0 at first, because a connection may have only one
+   * message. `#apart` is the number to skip the next time.
    */
   #untilKept = 1;
   #apart = 1;

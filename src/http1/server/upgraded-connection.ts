@@ -1,4 +1,4 @@
-// A client connection after a protocol upgrade. The code that upgraded it must close it.
+// A client connection after a protocol upgrade. The code that uses it must close it.
 
 import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import { BulkInput, type BulkTaker, sliceBytes } from "../../base/bytes/bulk-input.ts";

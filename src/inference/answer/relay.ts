@@ -31,7 +31,7 @@ import type { PieceDue, RelayOptions, StreamStop } from "./relay-options.ts";
  */
 const telling = /[^\xef\xbb\xbf\s]/;
 const jsonType = /^application\/(?:[\w.-]+\+)?json\b/i;
-/** Limits on reading the rest of a connection after the stream has ended, so that the connection can be reused. */
+/** Limits on reading the rest of a response after the stream has ended, so that the connection can be reused. */
 const drainMs = 1_000;
 const maxDrainedBytes = 64 * 1024;
 /**

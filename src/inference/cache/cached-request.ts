@@ -14,7 +14,7 @@ import { questionOf } from "./question.ts";
 import { type DigestedRequest, requestDigest } from "./request-digest.ts";
 import type { Asker, Meaning, SimilarRequests } from "./similar-requests.ts";
 
-/** Bytes of one reservation on the memory account. */
+/** Minimum bytes of one reservation on the memory account. */
 const countedBytes = 64 * 1024;
 /** Seconds by which the clocks of replicas may differ. An answer whose time is further in the future is not used. */
 const maxSkewSeconds = 60;

@@ -30,7 +30,8 @@ export class KeptAnswers {
     await audit.append([
       auditEvent("cache.cleared", principal, origin, { accountId: accountId ?? null, targetId: model ?? null, detail }),
     ]);
-    // The index of similar requests does not record models, so all its entries of the account are removed.
+    // The entries for similar requests do not record their model. If a model is given, the entries of all accounts are
+    // removed.
     similar.forget(model === undefined ? accountId : undefined);
     await store.forget(which);
     feed.announce("answers", model === undefined && accountId !== undefined ? [accountId] : undefined);

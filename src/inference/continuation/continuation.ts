@@ -75,7 +75,7 @@ export class Continuation implements Continuing {
     this.said = new SaidText(open.memoryAccount);
   }
 
-  /** True while a deployment that continues the answer is being searched. */
+  /** True while the gateway searches for a deployment that continues the answer. */
   get isUnderWay(): boolean {
     return this.#isUnderWay;
   }

@@ -106,7 +106,7 @@ class HostedRun<Result> implements Stoppable {
   #offered: OfferedTools | undefined;
   #turns = 0;
   #calls = 0;
-  /** True if the guardrails have passed the first model call. */
+  /** True if the guardrails have let the first model call pass. */
   #isChecked = false;
   /** The tool choice of the current model call. */
   #choice: unknown;
@@ -233,7 +233,7 @@ class HostedRun<Result> implements Stoppable {
     return [asked, { tools: listed.filter((tool) => isAllowed(asked, tool)), isNew: true }];
   }
 
-  /** Runs a tool call on which the client has decided. */
+  /** Runs a tool call that the client has approved. */
   async #decide(one: Decided, offered: OfferedTools, response: HostedResponse) {
     const { requestId, label, name, arguments: args } = one;
     const item = callItem(label, name, { arguments: args, approvedBy: requestId });
@@ -248,8 +248,8 @@ class HostedRun<Result> implements Stoppable {
   }
 
   /**
-   * Uses up the approval of a tool call. If another response has already used the approval, returns a result that says
-   * so.
+   * Uses up the approval of a tool call. If another response has already used the approval, returns the result of that
+   * call, or an error if the result is not known.
    */
   async #taken({ requestId: approvalId, label, name }: Decided, callId: string): Promise<CallResult | undefined> {
     const { requestId, request } = this.#call;
@@ -448,8 +448,8 @@ class HostedRun<Result> implements Stoppable {
     // If guardrails have not checked the client's items yet, the response is stored without them.
     if (!this.#isChecked) this.#keepInput([]);
     const last = await this.#endBroken(error, response, recorder);
-    // Reports the request as recorded, because tools were already called. The failed model call itself may not be in
-    // the ledger.
+    // The failed model call may not be in the ledger. It is reported as recorded anyway, because tools were called and
+    // waiting callers must continue.
     this.#call.onLedger();
     if (!this.#call.request.stream) return this.#call.answer(truthfulWhole(response, recorder));
     return this.#call.answer((client) => client.end(encodeByteText(last)));
@@ -479,10 +479,7 @@ class HostedRun<Result> implements Stoppable {
     client.end(encodeByteText(last));
   }
 
-  /**
-   * Streams one model call to the client. Resolves to false if the model's stream broke off or ended without an end
-   * mark.
-   */
+  /** Streams one model call to the client. Resolves to false if the model's stream broke off or had no end. */
   async #streamTurn(
     client: ClientStream,
     answer: (client: ClientStream) => void,

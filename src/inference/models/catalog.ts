@@ -211,8 +211,8 @@ export class Catalog {
       if (isNew) this.#log.info("upstream_reached", { upstream: engine.name, models: models.length });
     } catch (error) {
       if (!this.#has(engine)) return;
-      // An engine that never listed models may still serve some, so no fault is reported. A slow engine may only be
-      // busy, so it is reported as silent.
+      // An engine that never listed models may still serve some, so the watcher is not notified. A slow engine may only
+      // be busy, so it is reported as silent and not as unreachable.
       if (this.#reported.has(engine)) {
         if (isTimeout(error)) this.watcher?.silent(engine, sinceMs);
         else this.watcher?.unreachable(engine);

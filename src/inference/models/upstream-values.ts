@@ -73,7 +73,7 @@ type Nullable<Members> = { [Name in keyof Members]: Members[Name] | null };
 
 const maxParameters = 20;
 
-/** Validates a query string, which becomes part of a path. */
+/** Validates query parameters, which become part of a path. */
 function upstreamQuery(query: UpstreamSpeech["query"]): UpstreamSpeech["query"] {
   const parameters = Object.entries(query);
   if (parameters.length > maxParameters) throw invalidRequest(`query: must have ${maxParameters} parameters at most.`);

@@ -2,7 +2,7 @@
 import type { PausableLink } from "../../base/bytes/message-link.ts";
 
 export interface OneWayOptions {
-  /** Returns the sender's connection, which is paused while too many messages wait. */
+  /** Returns the sender's connection, which is paused while too many bytes wait. */
   from: () => PausableLink | undefined;
   /** Reports whether the receiver can accept a message. If it cannot, `goOn` must be called as soon as it can. */
   hasRoom(): boolean;

@@ -34,8 +34,8 @@ export function namesModel(event: Json): boolean {
 }
 
 /**
- * Returns the event with the model server's own model ids. If the principal may not use the transcription model, the
- * transcription settings are removed, because SDKs set them by default. `principal` is required for session events.
+ * Returns the event with the model server's own model ids. If the principal may not use the transcription model, only
+ * the transcription settings are removed, because SDKs set them by default. `principal` is required for session events.
  * Throws `invalid_request` if the event names a model other than the session's.
  */
 export function forServer(

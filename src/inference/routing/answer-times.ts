@@ -83,14 +83,16 @@ export class AnswerTimes {
   }
 
   /**
-   * Reports whether answer times rise roughly in proportion to the requests in flight, compared with any lower level.
+   * Reports whether answer times rise roughly in proportion to the requests in flight, compared with at least one lower
+   * level.
    */
   looksQueued(answer: Answer): boolean {
     return this.#rises(answer, fewestBelow, doubtfulSlope);
   }
 
   /**
-   * Reports whether answers take at least twice as long as at any lower level. A single answer at that level suffices.
+   * Reports whether answers take at least twice as long as at one of the lower levels. A single answer at that level
+   * suffices.
    */
   isSlow(answer: Answer): boolean {
     return this.#rises(answer, 1, 0);

@@ -202,7 +202,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
   #overdue: Cancellation | undefined;
   /** True if the time to the first byte is recorded. This is done only if another deployment could be asked. */
   #isTimed = false;
-  /** Time in monotonic milliseconds at which the request was sent to the engine. */
+  /** Time in monotonic milliseconds at which the slot was taken, or at which the engine was asked again. */
   #sinceMs: number;
   #adaptations: Asking["adaptations"];
   /** Keys of the adaptations with which the engine is asked again, because it refused the request without them. */

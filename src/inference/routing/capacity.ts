@@ -438,8 +438,8 @@ export class Capacity {
 }
 
 /**
- * Makes space in a full queue: an account with more than its fair share loses a waiting request. Returns false if there
- * is no such account.
+ * Makes space in a full queue: a person or key with more than its fair share loses a waiting request. Returns false if
+ * there is none.
  */
 function makeRoom(gate: Gate, sharer: Sharer, maxWaiting: number): boolean {
   const { queue, idleInFlight } = gate;

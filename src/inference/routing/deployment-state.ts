@@ -28,8 +28,8 @@ export class EngineState {
   work = 0;
   requests = 0;
   /**
-   * Number of requests from other senders, computed from the load that the engine reports. `saidUntilMs` is the time
-   * until which the report is used.
+   * Number of requests from other senders, computed from the load that the engine reports. `saidUntilMs` is the
+   * monotonic time until which the report is used.
    */
   others = 0;
   saidUntilMs = Number.NEGATIVE_INFINITY;

@@ -1,5 +1,4 @@
-// Sends a request to the first deployment that accepts it. Deployments of the requested model come first, then those of
-// its fallback models.
+// Sends a request to the first deployment that accepts it, of the requested model or of a fallback model.
 import type { Clock } from "../../base/clock.ts";
 import { Deferred, type MaybePromise, whenSettled } from "../../base/deferred.ts";
 import { GatewayError } from "../../base/errors.ts";
