@@ -38,7 +38,7 @@ export class IndexedSet<Item extends IndexedItem> implements Iterable<Item> {
 
   /**
    * Yields the items, which may be added or deleted during the iteration. An item that stays in the set is yielded at
-   * least once. If another item is deleted meanwhile, an item may be yielded twice, and a new item may be yielded too.
+   * least once. Only if other items are deleted meanwhile may an item be yielded twice, or a new item at all.
    */
   *[Symbol.iterator](): Generator<Item, void, undefined> {
     for (let i = this.#items.length - 1; i >= 0; i--) {

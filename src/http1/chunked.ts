@@ -173,7 +173,7 @@ let sizeRead = 0;
 
 /**
  * Parses a line that contains only a chunk size, and returns the next offset. Returns `start` if the line has another
- * form or has not arrived completely. In both cases, it must be read byte by byte.
+ * form, or if too few bytes have arrived. In both cases, the line must be read byte by byte.
  */
 function sizeLineEnd(bytes: Uint8Array, start: number): number {
   if (start + maxQuickDigits + 2 > bytes.length) return start;
@@ -191,7 +191,7 @@ function sizeLineEnd(bytes: Uint8Array, start: number): number {
 
 /**
  * Returns the start of the data if `bytes` contains, from `start` on, exactly one complete chunk and nothing else.
- * Returns -1 otherwise. In this case, the bytes must be read one by one.
+ * Returns -1 otherwise, and for a chunk that must be read byte by byte.
  */
 export function wholeChunkStart(bytes: Uint8Array, start: number): number {
   const dataStart = sizeLineEnd(bytes, start);

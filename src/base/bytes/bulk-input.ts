@@ -76,8 +76,8 @@ export class BulkInput {
   }
 
   /**
-   * Stops reading until `goOn` is called. Meanwhile the unread bytes count on `memoryAccount`. If the account is full,
-   * returns the refusal, and the caller must then call `clear`.
+   * Stops reading until `goOn` is called. `goOn` returns before any byte is read. Meanwhile the unread bytes count on
+   * `memoryAccount`. If the account is full, returns the refusal, and the caller must then call `clear`.
    */
   stop(memoryAccount: MemoryAccount): GatewayError | undefined {
     if (this.#isStopped) return undefined;

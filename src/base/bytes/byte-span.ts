@@ -2,8 +2,8 @@
 import { isAscii } from "node:buffer";
 
 /**
- * A range of a buffer. Creating and collecting a Buffer view, which is a typed array, costs more than copying a short
- * body.
+ * A range of a buffer, cheaper than a Buffer view. Creating and collecting a view, which is a typed array, costs more
+ * than copying a short body.
  */
 export class ByteSpan {
   /** The bytes within the span must not be changed. */

@@ -135,7 +135,7 @@ export class PatternScan {
     this.#matches.push({ from: begin, to, pattern });
   }
 
-  /** Returns the earliest position from which a match may still begin. */
+  /** Returns the earliest start of a text that may still become a match. */
   #earliest(): number {
     let earliest = this.#at;
     for (const state of this.#live) earliest = Math.min(earliest, this.#begunAt[state] as number);

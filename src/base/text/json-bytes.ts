@@ -21,7 +21,7 @@ export const passed = {
   escapes: 0,
   /** The number of characters and escapes that JSON.stringify may write differently. */
   unusual: 0,
-  /** The value of the last number. NaN for a long number until a caller asks for its value, because parsing is slow. */
+  /** The value of the last number, or NaN until it is parsed. A long number is parsed only if a caller asks for it. */
   number: 0,
   numberStart: 0,
   numberEnd: 0,

@@ -131,7 +131,7 @@ export function scanObject(text: string, limits: JsonLimits = unlimited): Member
 /** If an object has this many members, names are looked up in a Set, which is then faster than comparing each. */
 const fewMembers = 16;
 
-/** A list of members that uses a third of the memory of a Map, which must hash each name. */
+/** A list of members. It costs a third of what a Map costs, because a Map must hash each name. */
 class MemberList implements Members {
   names = 0;
   readonly #limit: number;

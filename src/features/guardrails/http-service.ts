@@ -19,7 +19,7 @@ export function httpAsk({ url, token, timeoutMs, local }: HttpGuardrail): Ask {
     const body = JSON.stringify({ side, model, request_id: requestId, texts: texts.map(({ text }) => text) });
     const maxBytes = 4 * body.length + answerBytes;
     // Memory for the texts of a request, and for this copy of them, was reserved when the check began. For an answer,
-    // the copy is reserved here.
+    // memory for the copy is reserved here.
     const bytes = side === "request" ? 0 : body.length;
     const refusal = bytes > 0 ? memoryAccount.take("requests", bytes) : undefined;
     if (refusal) throw refusal;

@@ -51,7 +51,7 @@ export interface InferenceRouteDeps extends InferenceDeps, KeptDeps, Pick<Refuse
   admitter: Pick<Admitter, "admit" | "admitDearer" | "learn" | "learnCached" | "refuseSpent">;
   /** Returns the limits of a request. Called for every request, because a reload may change them. */
   requestLimits(): RequestLimits;
-  /** Reports whether another process must handle the request. Undefined if no other process does. */
+  /** Reports whether another process must handle the request. Undefined if this process handles all requests. */
   isElsewhere?: ((request: DecodedRequest, principal: Principal) => boolean) | undefined;
   /**
    * Returns the maximum length of a body that this process reads. Another process reads longer bodies. Returns

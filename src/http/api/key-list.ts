@@ -85,8 +85,8 @@ async function requireCursor(after: string, principal: Principal, keys: Keys): P
 }
 
 /**
- * Reports whether `id` created the key, or whether the key is that member's own. Keys that those keys created do not
- * count. No database index finds these keys.
+ * Reports whether the person or key with this id created the key, or whether the key is that member's own. Keys that
+ * those keys created do not count. No database index finds these keys.
  */
 export function isCreatedDirectlyBy({ createdBy, personId }: ApiKeyRecord, id: string): boolean {
   return createdBy === id || personId === id;

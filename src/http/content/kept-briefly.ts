@@ -1,4 +1,4 @@
-// Caches each result for ten times as long as its computation took. This bounds the share of time spent on computing.
+// Caches each result for a multiple of its computation time. This bounds the share of time spent on computing.
 import type { Clock } from "../../base/clock.ts";
 
 /** A result is cached for this multiple of its computation time, within `minMs` and `maxMs`. */

@@ -5,8 +5,8 @@ import { asksForWebSocket, offeredProtocols } from "../../websocket/handshake.ts
 type Headers = IncomingRequest["headers"];
 
 /**
- * Returns the key, or null if there is none. If `X-API-Key` and `api-key` differ, both are joined like a repeated field
- * (RFC 9110, 5.3). The result is no valid key.
+ * Returns the key, or null if there is none. If `X-API-Key` and `api-key` contain two different keys, these are joined
+ * like a repeated field (RFC 9110, 5.3). The result is no valid key.
  */
 export function apiKeyOf(headers: Headers): string | null {
   const ours = headers.get("x-api-key");

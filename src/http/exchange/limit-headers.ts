@@ -26,7 +26,7 @@ export function limitHeaders({ requests, tokens }: LimitStatus, headers: AnswerH
 const belowSecond: readonly string[] = Array.from({ length: 1_000 }, (_, ms) => `${ms}ms`);
 
 /**
- * Formats milliseconds as OpenAI does (`12ms`, `1s`, `6m0s`, `1h2m3s`). Seconds are rounded up to whole numbers,
+ * Formats milliseconds as OpenAI does (`12ms`, `1s`, `6m0s`, `1h2m3s`). All numbers are rounded up to whole ones,
  * because some clients would misread `1.5s` as five seconds.
  */
 export function duration(ms: number): string {

@@ -81,7 +81,7 @@ export interface StreamedAnswer {
 export interface UpgradeAnswer {
   status: 101;
   headers: HeaderFields;
-  /** Called once, when the headers are being sent. From then on the route must close the connection. */
+  /** Called once, when the headers are being sent. From then on the route owns the connection. */
   upgrade(channel: PausableChannel): void;
   /**
    * Called if the upgrade failed, so that the route releases its resources. `upgrade` may have been called and thrown.

@@ -54,8 +54,8 @@ export class SessionPrincipals {
     if (signedIn.person.suspendedAt !== null) throw suspended();
     const membership = membershipOf(signedIn, req.headers.get("headrace-account"));
     const environment = this.#environmentOf(req);
-    // Browsers send cookies automatically, also to other host names of this machine. So a session of a development
-    // server only works from this machine.
+    // Browsers send cookies automatically, so a session of a development server is not valid for other names of this
+    // machine.
     const whyNotLocal = () => (exchange.isLocal() ? undefined : "a session in development is for this machine alone");
     return authenticator.member(
       membershipCredentialId(membership.id, environment),

@@ -216,8 +216,8 @@ class DevicePages {
 }
 
 /**
- * Reports whether the app may get the scopes. A third-party app never gets scopes that only the command line tool may
- * have, whatever the database row of the device says.
+ * Reports whether the app may get the scopes. A third-party app never gets more scopes than any app may have, whatever
+ * the database row of the device says.
  */
 function grantable(app: PublishedApp, scopes: readonly Scope[]): boolean {
   const most: readonly Scope[] = app.id === commandLineAppId ? app.scopes : appScopes;

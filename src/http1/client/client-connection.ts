@@ -144,7 +144,7 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
       const began = this.#reader.answer !== undefined;
       const complete = this.#reader.read(bytes, exchange);
       this.#reading = false;
-      // While receiving the bytes, the caller may have cancelled the request.
+      // The code that received the bytes may have cancelled the request.
       if (this.exchange !== exchange) return;
       if (complete) this.#complete(exchange);
       else if (exchange.flowing) this.#heard(exchange);
@@ -327,8 +327,9 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
   }
 
   /**
-   * Reports whether the request may be sent again on another connection. It may if this connection was reused and no
-   * answer arrived, and if either no byte of the request was sent or its method is safe to repeat.
+   * Reports whether the request may be sent again on another connection. This connection must have been reused, and
+   * nothing may have arrived on it. The request must be sent for the first time and must not have an upload. Finally,
+   * either no byte of the request was sent, or its method is safe to repeat.
    */
   #mayRepeat(exchange: ClientExchange): boolean {
     if (!this.#reused || this.#receivedAny || exchange.retried || this.#upload) return false;

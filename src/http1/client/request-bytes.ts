@@ -7,7 +7,8 @@ import type { ClientRequest } from "./client-contract.ts";
 /** A reused buffer that is larger than nearly every request. */
 const scratch = Buffer.allocUnsafeSlow(64 * 1024);
 /**
- * The request headers that are still in `scratch`. If the next request has the same headers, only its id is written.
+ * The request headers that are still in `scratch`. If the next request has the same headers and an id of the same
+ * length, only its id is copied.
  */
 const kept = { head: "", idLength: -1 };
 const [carriageReturn, lineFeed] = [0x0d, 0x0a];

@@ -1,4 +1,4 @@
-// Sends the bytes that follow a request's headers: the body, or the client's bytes after a protocol switch.
+// Sends the bytes of a request that arrive after its headers: the body, or the client's bytes after a protocol switch.
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
 

@@ -1,4 +1,4 @@
-// The operators' endpoints for members' requests to raise their account's quotas.
+// The operators' endpoints for requests that ask for more of an account's quotas.
 import { grantLimitRequest, limitRequestShape } from "../../../wire/people/limit-requests.ts";
 import type { ScopedRoute } from "../../exchange/route.ts";
 import {

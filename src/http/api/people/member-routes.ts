@@ -160,8 +160,8 @@ const remove = endpoint("DELETE", "/v1/members/:id", {
 });
 
 /**
- * Returns the membership that the path names. Throws if it belongs to another account, or if the caller may not see
- * other members.
+ * Returns the membership that the path names. Throws for a membership of another account. Throws for a membership of
+ * another person if the caller may not see members.
  */
 async function find({ deps, principal, id }: Named<MemberRouteDeps, PersonPrincipal>): Promise<Membership> {
   const found = await deps.people.findMembership(id);

@@ -66,8 +66,7 @@ export function realtimeRoutes(deps: RealtimeRouteDeps): ScopedRoute[] {
 async function connect(exchange: Exchange, deps: RealtimeRouteDeps): Promise<PlainAnswer | UpgradeAnswer> {
   const { req } = exchange;
   if (!asksForWebSocket(req)) return upgradeRequired("/v1/realtime", "as the clients of OpenAI's SDKs do");
-  // Only an API key authenticates here. A cookie must not, because browsers send it with a WebSocket request of any
-  // page.
+  // A cookie does not authenticate here, because browsers send it with a WebSocket request of any page.
   const asks = credentialOf(exchange, deps);
   const holds = credentialOf(exchange, deps, true);
   const principal = await asks();

@@ -180,8 +180,7 @@ function connect(exchange: Exchange, opener: Principal, deps: ResponseRouteDeps)
     ...{ clientAddress, requestId },
     whyNotLocal: () => exchange.whyNotLocal(),
   };
-  // Only an API key authenticates here. A cookie must not, because browsers send it with a WebSocket request of any
-  // page.
+  // A cookie does not authenticate here, because browsers send it with a WebSocket request of any page.
   if (presented.authorization === null && presented.apiKey === null) throw invalidApiKey("missing");
   if (deps.stopping.begun) throw stoppingError();
   return upgradeToResponses(exchange, {

@@ -1,4 +1,4 @@
-// The endpoint for the number of requests that rate limits and quotas refused, by hour.
+// The endpoint for the number of requests that were refused by limits or for lack of capacity, by hour.
 import { z } from "zod";
 import { invalidRequest, refusalReasons } from "../../../base/errors.ts";
 import type { RefusalCount, RefusalQuery, RefusalStore } from "../../../domain/limits/refusal.ts";

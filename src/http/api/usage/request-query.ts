@@ -48,8 +48,8 @@ export const requestParameters = z.object({
 });
 
 /**
- * Returns the filter for the caller's own requests. Returns undefined if an app asks for another app's requests: the
- * list is then empty.
+ * Returns the filter for the requests that the caller may see. Returns undefined if an app asks for another app's
+ * requests, because the list is then empty.
  */
 export function requestFilter(
   asked: z.output<typeof requestParameters>,

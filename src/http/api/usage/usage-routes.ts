@@ -183,7 +183,7 @@ export function usageRoutes(deps: UsageRouteDeps): ScopedRoute[] {
       async handle(exchange, principal) {
         const id = exchange.params["id"] ?? "";
         requireKeyManager(principal);
-        // Reports by key exist only for API keys. For members and apps, use the report grouped by key.
+        // Only API keys have reports of their own. Usage of members and apps is in the report that is grouped by key.
         const key = (await deps.keys.findChainById(id))?.keys[0];
         if (key && isHere(principal, key))
           return answerUsage(deps, exchange, principal, { keyId: id }, keyUsageParameters);

@@ -497,7 +497,7 @@ function isMapping(value: unknown): value is Settings {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Adds the path of the document to an error that names the wrong member. */
+/** Returns the error with the path of the document before the path of the wrong member, if the error names one. */
 function placed(error: unknown, index: number, kind: DeclaredKind): unknown {
   if (!(error instanceof GatewayError)) return error;
   const { code, message } = error;
