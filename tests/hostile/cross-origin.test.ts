@@ -60,7 +60,13 @@ describe("cross-origin requests", () => {
       const exposed = response.headers.get("access-control-expose-headers") ?? "";
       const read = ["x-request-id", "retry-after", "retry-after-ms", "x-ratelimit-remaining-tokens"];
       const mcp = ["mcp-session-id", "www-authenticate"];
-      for (const name of [...read, ...mcp, "request-id", "anthropic-ratelimit-requests-reset"]) {
+      for (const name of [
+        ...read,
+        ...mcp,
+        "x-headrace-guardrails",
+        "request-id",
+        "anthropic-ratelimit-requests-reset",
+      ]) {
         expect(exposed.split(", ")).toContain(name);
       }
     }

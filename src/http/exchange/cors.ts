@@ -21,6 +21,7 @@ const exposedHeaders = [
   "x-headrace-queue-place",
   "x-headrace-queue-expected-ms",
   "x-headrace-cache",
+  "x-headrace-guardrails",
   "age",
   ...["limit", "remaining", "reset"].flatMap((part) =>
     ["requests", "tokens"].flatMap((kind) => [`x-ratelimit-${part}-${kind}`, `anthropic-ratelimit-${kind}-${part}`]),
