@@ -193,7 +193,7 @@ function itemRoutes(deps: ConversationRouteDeps): ScopedRoute[] {
 }
 
 /**
- * Declares a route. Reading and deleting need the scope for stored chats. Adding items needs the scope for model
+ * Declares a route. Reading and deleting need the scope for stored chats. Creating and changing need the scope for model
  * requests.
  */
 function route(
