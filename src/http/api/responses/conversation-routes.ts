@@ -193,8 +193,8 @@ function itemRoutes(deps: ConversationRouteDeps): ScopedRoute[] {
 }
 
 /**
- * Declares a route. Reading and deleting need the scope for stored chats. Creating and changing need the scope for model
- * requests.
+ * Declares a route. Reading and deleting need the scope for stored chats. Creating and changing need the scope for
+ * model requests.
  */
 function route(
   method: ScopedRoute["method"],
