@@ -174,10 +174,8 @@ export class RequestHandler {
     if (call.only === undefined && typeof name === "string" && isSearchTool(name)) {
       const all = await this.#offers.all("tools", call);
       if (name === searchToolNames.search) {
-        return searchToolsAnswer(
-          all.map((found) => shown("tools", found, call)),
-          args,
-        );
+        const tools = all.values().map((found) => shown("tools", found, call));
+        return await searchToolsAnswer(tools, args, call.principal.account.id);
       }
       const inner = callTool(args);
       return await this.#callTool({ ...params, ...inner }, call);

@@ -1,4 +1,5 @@
 // Two tools that stand for all others if there are many: one searches tools by words, the other calls a tool.
+import { accountTicks } from "../../base/account-ticks.ts";
 import type { JsonObject } from "../../domain/tools/client-session.ts";
 import { invalidParams, RpcError } from "./rpc-error.ts";
 import { isObject } from "./server-lists.ts";
@@ -9,6 +10,10 @@ const [defaultFound, maxFound] = [10, 50];
 const maxQueryLength = 1_000;
 /** Maximum characters of a description that are searched, because each search reads all descriptions. */
 const maxSearchedLength = 4_000;
+/** Characters that each tool counts as in addition to its description, because its name costs work too. */
+const minSearchedLength = 64;
+/** Characters of tools that are searched before other work runs. */
+const searchedAtOnce = 65_536;
 /** Minimum length of a word that also matches as a prefix of longer words. */
 const shortestBeginning = 3;
 
@@ -52,8 +57,15 @@ export function searchTools(count: number): JsonObject[] {
   ];
 }
 
-/** Returns the result of the search tool. `tools` are those that the client may use. */
-export function searchToolsAnswer(tools: readonly JsonObject[], args: unknown): JsonObject {
+/**
+ * Returns the result of the search tool. `tools` are those that the client may use. All searches of an account together
+ * read only a part of the descriptions per tick of the event loop.
+ */
+export async function searchToolsAnswer(
+  tools: Iterable<JsonObject>,
+  args: unknown,
+  accountId: string,
+): Promise<JsonObject> {
   const { query, limit = defaultFound } = isObject(args) ? args : {};
   if (typeof query !== "string" || query.trim() === "" || query.length > maxQueryLength) {
     throw new RpcError(invalidParams, `query must be some words, of at most ${maxQueryLength} characters.`);
@@ -62,9 +74,20 @@ export function searchToolsAnswer(tools: readonly JsonObject[], args: unknown): 
     throw new RpcError(invalidParams, `limit must be a whole number from 1 to ${maxFound}.`);
   }
   const words = wordsOf(query);
-  const found = tools
-    .map((tool) => ({ tool, score: scoreOf(tool, words) }))
-    .filter(({ score }) => score > 0)
+  const matches: { tool: JsonObject; score: number }[] = [];
+  await accountTicks.next(accountId);
+  let searched = 0;
+  for (const tool of tools) {
+    const score = scoreOf(tool, words);
+    if (score > 0) matches.push({ tool, score });
+    const { description } = tool;
+    searched +=
+      minSearchedLength + Math.min(typeof description === "string" ? description.length : 0, maxSearchedLength);
+    if (searched < searchedAtOnce) continue;
+    searched = 0;
+    await accountTicks.next(accountId);
+  }
+  const found = matches
     .sort((a, b) => b.score - a.score)
     .slice(0, limit)
     .map(({ tool: { name, description, inputSchema, annotations } }) => ({
