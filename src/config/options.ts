@@ -436,7 +436,7 @@ export const options = {
   }),
 } as const;
 
-/** The variables whose values may be in a file, which the variable's name with `_FILE` appended names. */
+/** Variables that accept a file: `NAME_FILE` names the file that contains the value of `NAME`. */
 export const secretVariables: readonly string[] = Object.values(options).flatMap(({ env, isSecret }) =>
   isSecret && env ? [env] : [],
 );

@@ -14,7 +14,7 @@ export interface Over {
   check(): void;
 }
 
-/** The shortest time between two checks of a running session that the user's return to the tab triggers. */
+/** Minimum milliseconds between two checks of the session. A check runs when the user returns to the tab. */
 const pauseMs = 5_000;
 /** Elements that may hold unsaved input. */
 const holding = "form, textarea, [role=dialog]";

@@ -12,7 +12,7 @@ export type UsageRow = AllUsageRow;
 export type UsageBucket = "hour" | "day" | "month";
 /** If usage is grouped by tag, a request with several tags counts in several rows. */
 export const usageGroups = ["model", "key", "app", "tag", "environment"] as const;
-/** The groups of operators over all accounts. Tags belong to one account. */
+/** Groups for the usage of all accounts, for operators. Tags are missing, because a tag belongs to one account. */
 export const operatorGroups = [
   ...(["account", "organization", "model", "key", "app", "upstream", "deployment", "outcome", "environment"] as const),
 ];

@@ -29,7 +29,7 @@ export class JsonTextError extends Error {
   }
 }
 
-/** Limits on the content of a text. */
+/** Limits on the content of a JSON text. */
 export interface JsonLimits {
   /** Maximum levels of nested objects and arrays. */
   depth: number;

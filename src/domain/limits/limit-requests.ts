@@ -111,7 +111,7 @@ export function hasMaxRaises(running: readonly LimitRaise[]): boolean {
   return running.length >= maxRaises || JSON.stringify(running).length > maxRaisesLength;
 }
 
-/** Returns the raises that have not ended. Undefined means none. */
+/** Returns the raises that have not ended, or undefined if there are none. */
 export function runningRaises(
   raises: readonly LimitRaise[] | undefined,
   nowSeconds: number,

@@ -56,7 +56,7 @@ export function currentPlatform(): string {
   return `${process.platform}-${process.arch}`;
 }
 
-/** Returns the back-ends for a platform. Empty on macOS, whose default install includes Metal. */
+/** Returns the back-ends to install for a platform. macOS has none, because its default install includes Metal. */
 export function availableBackends(platform: string): Backend[] {
   return backends.filter((backend) => packages[platform]?.[backend] !== undefined);
 }

@@ -41,7 +41,7 @@ export class WholeBody extends Deferred<ByteSpan> implements BodySink, CancelLis
   #over = false;
   readonly #taker: LongAnswerTaker | undefined;
   #isLong = false;
-  /** The sink that forwards the answer. Undefined unless the answer is long and `taker` forwards it. */
+  /** The sink through which `taker` forwards a long answer. Undefined for other answers. */
   #long: BodySink | undefined;
 
   /**

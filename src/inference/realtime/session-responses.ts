@@ -68,7 +68,7 @@ export class SessionResponses {
     this.#options = options;
   }
 
-  /** Number of requested and running responses, without those that the server has probably failed. */
+  /** Number of requested and running responses, except those that have probably failed at the server. */
   get likelyCount(): number {
     return this.count - this.#doubtful.size;
   }

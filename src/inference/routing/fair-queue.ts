@@ -237,7 +237,7 @@ export class FairQueue<W extends Waiter> {
     return first && isHeldBack?.(first) ? firstIn(this.#rank("high")) : first;
   }
 
-  /** Returns how many requests will be served before a new request of this sharer, or before its request `waiter`. */
+  /** Returns how many requests will be served before `waiter`, a request of this sharer, or before a new one of it. */
   ahead(sharer: Sharer, waiter?: W): number {
     const rank = this.#rank(sharer.priority);
     const party = rank.parties.get(sharer.partyId);

@@ -42,7 +42,7 @@ export class PrefixTable<D extends object> {
     }
   }
 
-  /** Returns the number of characters of the prompt's beginning that the deployment was sent before. */
+  /** Returns how many characters at the beginning of the prompt the deployment has received before. */
   warm(prefix: PromptPrefix, deployment: D): number {
     const candidate = { state: deployment, warm: 0 };
     this.read(prefix, [candidate]);

@@ -10,7 +10,7 @@ const nodeGraceMs = 60_000;
 export interface OutageSources {
   /** Returns the upstreams, without nodes and the built-in engine. */
   upstreams(): readonly { name: string; isWell: boolean }[];
-  /** Returns the upstreams with the attempts of real requests. `isOwn` is true if this process sees the upstream fail. */
+  /** Returns upstreams, with the state that attempts of real requests show. `isOwn`: this process saw the failures. */
   attempts(): readonly { upstream: string; health: UpstreamHealth; isOwn: boolean; isProven: boolean }[];
   /** Returns the nodes that have been connected before and are meant to serve requests. */
   nodes(): readonly { id: string; name: string; isConnected: boolean }[];

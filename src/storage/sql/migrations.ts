@@ -1200,7 +1200,7 @@ const migrations: readonly (readonly string[])[] = [
     )`,
   ],
   [
-    // Raised whenever an account joins or leaves, so that its usage is read again.
+    // Incremented whenever an account joins or leaves the organization, so that servers read its usage again.
     `ALTER TABLE organizations ADD COLUMN members_revision BIGINT NOT NULL DEFAULT 0`,
   ],
 ];

@@ -11,7 +11,7 @@ import type { Attachment } from "./exchange.ts";
 interface QuestionViewProps {
   question: string;
   attachments: readonly Attachment[];
-  /** True if asking again would drop later questions. */
+  /** True if later questions follow. Asking this question again would delete them. */
   hasLater: boolean;
   /** Asks an edited question; undefined while the question cannot be edited. */
   askAnew: ((question: string) => void) | undefined;

@@ -125,7 +125,7 @@ function widthOf(type: number): number {
 class Cursor {
   readonly #bytes: Buffer;
   position = 0;
-  /** The number of texts in lists so far. `numbers` counts the numbers that were kept from lists. */
+  /** Number of texts read from lists so far. `numbers` counts the numbers that were stored from lists. */
   texts = 0;
   numbers = 0;
 

@@ -173,7 +173,7 @@ export function trialKeys(keys: ReadonlySet<string>, adaptations: readonly Adapt
   return lastingKeys(keys, adaptations).filter((key) => !kept.includes(key));
 }
 
-/** Reports whether the keys contain this one, either for later requests too or for one request only. */
+/** Reports whether the keys contain `key`. Its form with the suffix `once` applies to one request only. */
 export function isAmong(keys: ReadonlySet<string>, key: string): boolean {
   return keys.has(key) || keys.has(`${key}${once}`);
 }

@@ -19,7 +19,7 @@ export class ResponseReader implements ReplyReader {
    */
   readonly #begun = new Map<number, unknown>();
   readonly #withText = new Set<number>();
-  /** Indices of items whose texts have so far arrived only in the last events of the texts, without deltas. */
+  /** Indices of items without deltas: their texts arrived only in the events that end a text. */
   readonly #withTextAtEnd = new Set<number>();
   /** Indices for which the last item is complete. */
   readonly #over = new Set<number>();
