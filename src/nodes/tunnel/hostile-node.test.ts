@@ -229,6 +229,7 @@ describe("hostile nodes", () => {
     const sink = new RecordingSink();
     responses[0]?.body.flow(sink);
     expect([sink.bytes, sink.pieces]).toEqual([2_500, 1]);
+    for (const { body } of responses) body.cancel();
     node.link.terminate();
   });
 });
