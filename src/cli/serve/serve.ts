@@ -14,7 +14,7 @@ import {
 import type { FoundServer } from "../../engines/local-servers.ts";
 import { StreamLog } from "../../logging/logging.ts";
 import { logSettings } from "../../logging/settings.ts";
-import { type RunningServer, serve } from "../../server/serve.ts";
+import type { RunningServer } from "../../server/serve.ts";
 import { credentialsPath } from "../../storage/files/credentials-file.ts";
 import { command, type OptionEntries } from "../command.ts";
 import { banner } from "../terminal/banner.ts";
@@ -99,6 +99,8 @@ export async function startServer(
   process.on("unhandledRejection", (reason) => log.error("unhandled_rejection", { detail: describe(reason) }));
   process.on("uncaughtException", (error) => log.error("uncaught_exception", { detail: describe(error) }));
 
+  // The help of all commands must not load the server.
+  const { serve } = await import("../../server/serve.ts");
   const server = await serve(config, { log, secrets, passLines: (lines) => log.pass(lines) }).catch(
     (error: unknown) => {
       log.flush();
