@@ -173,3 +173,15 @@ test.each([
     expect(chunks.ending()).toContain(`"completion_tokens":${expected.completionTokens}`);
   },
 );
+
+test("reads more usages than choices as sums, of which the last one counts", () => {
+  const body = { messages: [], n: 2, stream: true, stream_options: { include_usage: true } };
+  const chunks = new ChunkTranslator(decodedRequest(body, "chat"), { id: "chatcmpl-own", created: 7, ownId: false });
+  for (let tokens = 1; tokens <= 20; tokens++) {
+    const usage = { prompt_tokens: 10, completion_tokens: tokens, total_tokens: 10 + tokens };
+    const choices = [{ index: tokens % 2, delta: { content: "a" } }];
+    const chunk = { id: "c", choices, usage, timings: { prompt_n: 10, predicted_n: tokens } };
+    chunks.translate(encodeByteText(JSON.stringify(chunk)), undefined);
+  }
+  expect(chunks.reported).toMatchObject({ promptTokens: 10, completionTokens: 20 });
+});

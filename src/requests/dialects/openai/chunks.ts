@@ -170,7 +170,8 @@ export class ChunkTranslator implements AnswerStream {
     this.#serving?.trace?.chunk(chunk);
     const said = chunk["usage"] ?? vendorUsage(chunk);
     const usage = reportedUsage(said, chunk["service_tier"]);
-    if (usage && this.#request.width > 1 && isOfOneChoice(chunk)) {
+    // A server that reports more often than it has choices reports sums.
+    if (usage && this.#ofChoices.length < this.#request.width && this.#request.width > 1 && isOfOneChoice(chunk)) {
       this.#ofChoices.push(usage);
       this.reported = sumOfChoices(this.#ofChoices, this.#request);
       this.#usageText = JSON.stringify(usageObject(this.reported, this.#request.dialect));
