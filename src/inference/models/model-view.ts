@@ -30,7 +30,7 @@ export interface ModelViewDeps {
   modelStatus: Pick<ModelStatus, "stateOf" | "attemptsOf">;
 }
 
-/** One model id, with the declaration or offer of each source that knows it. At least one of the three is set. */
+/** A model id, with the declaration or offer of each source that knows it. At least one of the three is set. */
 export interface KnownModel {
   id: string;
   file: FileModel | undefined;

@@ -62,7 +62,7 @@ class Account<W> implements Share {
   }
 }
 
-/** All requests of one priority, with their accounts and parties. A party is a person or key. */
+/** The queue of one priority, with its accounts and parties. A party is a person or key. */
 class Rank<W> {
   readonly priority: Priority;
   readonly share: number;

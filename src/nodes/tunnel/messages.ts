@@ -7,13 +7,13 @@ export const protocolMajor = 1;
 export const protocolMinor = 0;
 
 export const messageTypes = {
-  /** From the gateway: the first message of a connection (HelloPayload). */
+  /** The gateway sends the first message of a connection (HelloPayload). */
   hello: 0x01,
-  /** From the node: the answer to `hello` (ProofPayload). */
+  /** The node answers `hello` (ProofPayload). */
   proof: 0x02,
-  /** From the gateway: the node is verified. All other messages may follow. */
+  /** The gateway reports that the node is verified. All other messages may follow. */
   welcome: 0x03,
-  /** From the node: its models, MCP servers and load (NodeAnnouncement). */
+  /** The node announces its models, MCP servers and load (NodeAnnouncement). */
   announce: 0x04,
   /** From either end: a heartbeat, whose bytes come back in a `pong`. */
   ping: 0x05,
@@ -24,24 +24,24 @@ export const messageTypes = {
    * accepted.
    */
   drain: 0x07,
-  /** From the gateway: the node's name and approved models (NodeStatus). */
+  /** The gateway sends the node's name and approved models (NodeStatus). */
   status: 0x08,
   /**
-   * From the gateway: opens a stream. Payload: two bytes with the length of a RequestPayload, the RequestPayload, and
+   * The gateway opens a stream. Payload: two bytes with the length of a RequestPayload, the RequestPayload, and
    * the first piece of the body.
    */
   request: 0x10,
-  /** From the gateway: the next piece of the request's body. */
+  /** The gateway sends the next piece of the request's body. */
   body: 0x11,
-  /** From the node: the answer's status and headers (HeadPayload). */
+  /** The node sends the answer's status and headers (HeadPayload). */
   head: 0x12,
-  /** From the node: the next piece of the answer's body. */
+  /** The node sends the next piece of the answer's body. */
   data: 0x13,
-  /** From the node: the answer is complete, and the stream has ended. */
+  /** The node reports that the answer is complete and the stream has ended. */
   end: 0x14,
-  /** From the node: the request has failed (FailPayload), and the stream has ended. */
+  /** The node reports that the request has failed (FailPayload) and the stream has ended. */
   fail: 0x15,
-  /** From the gateway: the answer is no longer wanted, and the stream has ended. */
+  /** The gateway no longer wants the answer, and the stream has ended. */
   cancel: 0x16,
   /** From either end: the sender of a body may send this many more bytes (four bytes). */
   credit: 0x17,
